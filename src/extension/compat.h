@@ -1,0 +1,48 @@
+/*
+ * compat.h
+ *		What differs between the server versions that are supported (15 to 18),
+ *		spelled as the newest of them spells it. No other file asks PG_VERSION_NUM.
+ */
+#ifndef AMORO_META_COMPAT_H
+#define AMORO_META_COMPAT_H
+
+#include "postgres.h"
+
+#include "access/xlog.h"
+#include "storage/proc.h"
+#include "utils/wait_event.h"
+
+#if PG_VERSION_NUM < 150000
+#error "amoro_meta needs PostgreSQL 15 or newer"
+#endif
+
+/* 16 moved the varlena macros out of postgres.h */
+#if PG_VERSION_NUM >= 160000
+#include "varatt.h"
+#endif
+
+/* 17 renamed pgprocno to a backend's MyProcNumber */
+#if PG_VERSION_NUM < 170000
+typedef int ProcNumber;
+#define INVALID_PROC_NUMBER (-1)
+#define MyProcNumber (MyProc->pgprocno)
+#endif
+
+/* 17 lets an extension name its own wait events */
+#if PG_VERSION_NUM < 170000
+#define WaitEventExtensionNew(name) PG_WAIT_EXTENSION
+#endif
+
+/* 18 lets a module say its name and version */
+#if PG_VERSION_NUM >= 180000
+#define AMORO_META_MODULE_MAGIC PG_MODULE_MAGIC_EXT(.name = "amoro_meta", .version = AMORO_META_VERSION)
+#else
+#define AMORO_META_MODULE_MAGIC PG_MODULE_MAGIC
+#endif
+
+/* 19 terminates such workers for CREATE, ALTER and DROP DATABASE by itself */
+#ifndef BGWORKER_INTERRUPTIBLE
+#define BGWORKER_INTERRUPTIBLE 0
+#endif
+
+#endif							/* AMORO_META_COMPAT_H */

@@ -1,0 +1,142 @@
+/*
+ * guc.c
+ *		The settings amoro_meta.* (DESIGN.md, section 9), in alphabetical order.
+ *
+ * What must hold between two settings is checked where they are used together,
+ * by lease_settings_check: a check hook sees one value at a time, and a
+ * configuration file may change both in any order.
+ */
+#include "postgres.h"
+
+#include <limits.h>
+
+#include "guc.h"
+#include "miscadmin.h"
+#include "utils/guc.h"
+#include "utils/varlena.h"
+
+int			guc_ack_timeout = 5000;
+int			guc_change_history = 100000;
+char	   *guc_databases = NULL;
+int			guc_debug_clock_offset_ms = 0;
+char	   *guc_debug_stop_at = NULL;
+int			guc_heartbeat_interval = 1000;
+int			guc_history_retention = 30 * 24 * 3600;
+int			guc_lease_margin_ms = 200;
+int			guc_max_clock_drift_ppm = 1000;
+int			guc_max_nodes = 4096;
+int			guc_metadata_lease_fence_ms = 20000;
+
+/* A list of database names, as search_path is a list of schemas. */
+static bool
+check_databases(char **newval, void **extra, GucSource source)
+{
+	char	   *copy = pstrdup(*newval);
+	List	   *names = NIL;
+	bool		valid = SplitIdentifierString(copy, ',', &names);
+
+	list_free(names);
+	pfree(copy);
+	if (!valid)
+		GUC_check_errdetail("The value is a list of database names, separated by commas.");
+	return valid;
+}
+
+/*
+ * guc_define defines all settings and reserves their prefix. Called from _PG_init;
+ * amoro_meta.max_nodes exists only where it can still take effect, in the postmaster.
+ */
+void
+guc_define(void)
+{
+	DefineCustomIntVariable( /* name= */ "amoro_meta.ack_timeout",
+							 /* short_desc= */ "How long a live node may take to apply a change before it gets no further leases.",
+							 /* long_desc= */ "Must be smaller than amoro_meta.metadata_lease_fence_ms.",
+							 /* valueAddr= */ &guc_ack_timeout,
+							 /* boot, min, max= */ 5000, 10, 3600 * 1000,
+							 /* context= */ PGC_SIGHUP, /* flags= */ GUC_UNIT_MS,
+							 NULL, NULL, NULL);
+
+	DefineCustomIntVariable( /* name= */ "amoro_meta.change_history",
+							 /* short_desc= */ "How many metadata versions are kept for nodes that are behind.",
+							 /* long_desc= */ "A node that is further behind loads everything anew.",
+							 /* valueAddr= */ &guc_change_history,
+							 /* boot, min, max= */ 100000, 1, INT_MAX,
+							 /* context= */ PGC_SIGHUP, /* flags= */ 0,
+							 NULL, NULL, NULL);
+
+	DefineCustomStringVariable( /* name= */ "amoro_meta.databases",
+								/* short_desc= */ "Databases in which a coordinator runs.",
+								/* long_desc= */ "Empty means every database that has the extension.",
+								/* valueAddr= */ &guc_databases,
+								/* boot= */ "",
+								/* context= */ PGC_SIGHUP, /* flags= */ GUC_LIST_INPUT,
+								check_databases, NULL, NULL);
+
+	DefineCustomIntVariable( /* name= */ "amoro_meta.debug_clock_offset_ms",
+							 /* short_desc= */ "Developer setting: shifts the lease clock of the server.",
+							 /* long_desc= */ NULL,
+							 /* valueAddr= */ &guc_debug_clock_offset_ms,
+							 /* boot, min, max= */ 0, 0, INT_MAX,
+							 /* context= */ PGC_SUSET, /* flags= */ GUC_UNIT_MS | GUC_NOT_IN_SAMPLE,
+							 NULL, NULL, NULL);
+
+	DefineCustomStringVariable( /* name= */ "amoro_meta.debug_stop_at",
+								/* short_desc= */ "Developer setting: the named point at which the coordinator stops until this is changed.",
+								/* long_desc= */ NULL,
+								/* valueAddr= */ &guc_debug_stop_at,
+								/* boot= */ "",
+								/* context= */ PGC_SUSET, /* flags= */ GUC_NOT_IN_SAMPLE,
+								NULL, NULL, NULL);
+
+	DefineCustomIntVariable( /* name= */ "amoro_meta.heartbeat_interval",
+							 /* short_desc= */ "How often a node is told to send a heartbeat.",
+							 /* long_desc= */ "At most a quarter of amoro_meta.metadata_lease_fence_ms.",
+							 /* valueAddr= */ &guc_heartbeat_interval,
+							 /* boot, min, max= */ 1000, 10, 600 * 1000,
+							 /* context= */ PGC_SIGHUP, /* flags= */ GUC_UNIT_MS,
+							 NULL, NULL, NULL);
+
+	DefineCustomIntVariable( /* name= */ "amoro_meta.history_retention",
+							 /* short_desc= */ "How long ended procedures are kept.",
+							 /* long_desc= */ NULL,
+							 /* valueAddr= */ &guc_history_retention,
+							 /* boot, min, max= */ 30 * 24 * 3600, 60, INT_MAX,
+							 /* context= */ PGC_SIGHUP, /* flags= */ GUC_UNIT_S,
+							 NULL, NULL, NULL);
+
+	DefineCustomIntVariable( /* name= */ "amoro_meta.lease_margin_ms",
+							 /* short_desc= */ "How much longer than the lease itself the server waits.",
+							 /* long_desc= */ "Covers what is not clock drift: the resolution of the clocks.",
+							 /* valueAddr= */ &guc_lease_margin_ms,
+							 /* boot, min, max= */ 200, 1, 60 * 1000,
+							 /* context= */ PGC_SIGHUP, /* flags= */ GUC_UNIT_MS,
+							 NULL, NULL, NULL);
+
+	DefineCustomIntVariable( /* name= */ "amoro_meta.max_clock_drift_ppm",
+							 /* short_desc= */ "By how much any two clocks may differ in speed, in parts per million.",
+							 /* long_desc= */ NULL,
+							 /* valueAddr= */ &guc_max_clock_drift_ppm,
+							 /* boot, min, max= */ 1000, 0, 200000,
+							 /* context= */ PGC_SIGHUP, /* flags= */ 0,
+							 NULL, NULL, NULL);
+
+	if (process_shared_preload_libraries_in_progress)
+		DefineCustomIntVariable( /* name= */ "amoro_meta.max_nodes",
+								 /* short_desc= */ "How many nodes shared memory has room for, over all databases.",
+								 /* long_desc= */ NULL,
+								 /* valueAddr= */ &guc_max_nodes,
+								 /* boot, min, max= */ 4096, 1, 1000000,
+								 /* context= */ PGC_POSTMASTER, /* flags= */ 0,
+								 NULL, NULL, NULL);
+
+	DefineCustomIntVariable( /* name= */ "amoro_meta.metadata_lease_fence_ms",
+							 /* short_desc= */ "How long a node that hears nothing may go on serving metadata.",
+							 /* long_desc= */ "The lease L of DESIGN.md, section 4.",
+							 /* valueAddr= */ &guc_metadata_lease_fence_ms,
+							 /* boot, min, max= */ 20000, 100, 24 * 3600 * 1000,
+							 /* context= */ PGC_SIGHUP, /* flags= */ GUC_UNIT_MS,
+							 NULL, NULL, NULL);
+
+	MarkGUCPrefixReserved("amoro_meta");
+}

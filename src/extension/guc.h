@@ -1,0 +1,24 @@
+/*
+ * guc.h
+ *		The settings amoro_meta.* (DESIGN.md, section 9).
+ */
+#ifndef AMORO_META_GUC_H
+#define AMORO_META_GUC_H
+
+#include "postgres.h"
+
+extern int	guc_ack_timeout;			/* ms */
+extern int	guc_change_history;			/* versions */
+extern char *guc_databases;
+extern int	guc_debug_clock_offset_ms;	/* ms */
+extern char *guc_debug_stop_at;
+extern int	guc_heartbeat_interval;		/* ms */
+extern int	guc_history_retention;		/* s */
+extern int	guc_lease_margin_ms;		/* ms */
+extern int	guc_max_clock_drift_ppm;
+extern int	guc_max_nodes;
+extern int	guc_metadata_lease_fence_ms;	/* ms */
+
+extern void guc_define(void);
+
+#endif							/* AMORO_META_GUC_H */

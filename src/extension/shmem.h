@@ -1,0 +1,141 @@
+/*
+ * shmem.h
+ *		Shared memory of amoro_meta: one entry a database that runs a coordinator,
+ *		one slot a node incarnation. All of it may be lost at any moment: a new term
+ *		starts then, and every registered node is owed one longest lease (DESIGN.md, section 3).
+ *
+ * One lock, AmoroShared->lock, guards everything here. It is held for the time of
+ * a few hundred instructions, never over a system call, an allocation or another lock.
+ */
+#ifndef AMORO_META_SHMEM_H
+#define AMORO_META_SHMEM_H
+
+#include "postgres.h"
+
+#include "clock.h"
+#include "compat.h"
+#include "storage/lwlock.h"
+#include "utils/timestamp.h"
+#include "utils/uuid.h"
+
+/* How many of the newest versions have the moment of their publication kept, for rule 8. */
+#define PUBLISH_RING_SIZE 1024
+#define SLOT_TEXT_SIZE 64
+
+typedef enum NodeState
+{
+	NODE_SLOT_FREE = 0,
+	NODE_JOINING,				/* registered, or told to reload; no grant yet in this epoch */
+	NODE_ACTIVE,				/* holds a lease, or held one that nobody has looked at since it ended */
+	NODE_FENCED,				/* its lease surely ended; must activate with the new epoch */
+	NODE_RELEASED				/* gave its lease back */
+} NodeState;
+
+/* The settings that a grant is made of, published together by the coordinator once they are durable (rule 2). */
+typedef struct LeaseSettings
+{
+	int64		lease_us;		/* L */
+	int64		owed_us;		/* L * (1 + drift) + margin */
+	int32		max_clock_drift_ppm;
+	int32		heartbeat_interval_ms;
+	int64		ack_timeout_us;
+} LeaseSettings;
+
+typedef enum CoordinatorState
+{
+	COORDINATOR_NONE = 0,		/* never started here */
+	COORDINATOR_STARTING,
+	COORDINATOR_RUNNING,
+	COORDINATOR_BACKOFF,		/* died or could not start; next try at backoff_until */
+	COORDINATOR_NOT_ADOPTED,	/* runs, but the data belongs to another database: passive */
+	COORDINATOR_HELD,			/* stepped aside for a command on its database */
+	COORDINATOR_ABSENT			/* the database does not have the extension */
+} CoordinatorState;
+
+typedef struct DatabaseEntry
+{
+	Oid			database;		/* InvalidOid: entry is free */
+	CoordinatorState state;
+	pid_t		coordinator_pid;
+	ProcNumber	coordinator_proc;	/* whose latch wakes it; INVALID_PROC_NUMBER when not running */
+
+	/* 0 until the first coordinator of this server start has begun the term */
+	int64		term;
+	LeaseTime	term_start;
+	LeaseTime	term_owed_until;	/* until when a node unseen in this term may hold a lease of an older one */
+	LeaseSettings settings;
+
+	int64		published_version;	/* newest committed metadata version */
+	int64		ring_oldest_version;	/* oldest version whose moment is in the ring */
+	LeaseTime	publish_times[PUBLISH_RING_SIZE];	/* of version v at v % PUBLISH_RING_SIZE */
+	int64		awaited_version;	/* smallest version a procedure waits for; 0 = none: whose ack wakes the coordinator */
+	int64		procedure_events;	/* grows with every step, wakes those who wait for procedures */
+
+	/* for amoro_stat_coordinator */
+	TimestampTz started_at;
+	TimestampTz last_cycle_at;
+	TimestampTz backoff_until;
+	TimestampTz stats_reset;
+	int64		starts;
+	int64		cycles;
+	int64		steps;
+	int64		errors;
+	int32		consecutive_failures;
+	int32		last_error_code;
+	char		last_error[256];
+	char		stopped_at[NAMEDATALEN];	/* the stop point where it stands, for debug_stop_at */
+
+	/* a backend whose command needs the coordinator out of the way (DROP DATABASE, CREATE DATABASE ... TEMPLATE) */
+	pid_t		hold_pid;
+	TimestampTz hold_until;
+} DatabaseEntry;
+
+typedef struct NodeSlot
+{
+	Oid			database;
+	uint8		state;			/* NodeState */
+	bool		held;			/* rule 8: refused further leases while it is behind */
+	bool		superseded;		/* a newer incarnation has registered */
+	bool		removing;		/* remove_node waits for its lease to end */
+	int64		node_id;
+	pg_uuid_t	incarnation;
+	Oid			role;			/* the only one that may speak for the node */
+	ProcNumber	waiter;			/* backend whose heartbeat waits for news; INVALID_PROC_NUMBER = none */
+	int32		next_in_bucket; /* index of the next slot with the same hash, -1 ends */
+	int64		lease_epoch;
+	int64		applied_version;
+	LeaseTime	last_heard;
+	LeaseTime	last_grant;		/* 0: never in this term */
+	LeaseTime	owed_until;		/* 0: nothing owed */
+	LeaseTime	behind_since;	/* 0: not behind */
+	int64		heartbeats;
+	int64		fences;
+	char		detail[SLOT_TEXT_SIZE];	/* what the node says of itself */
+} NodeSlot;
+
+StaticAssertDecl(sizeof(NodeSlot) <= 256, "a slot is at most 256 bytes (DESIGN.md, section 10)");
+
+typedef struct AmoroSharedState
+{
+	LWLock	   *lock;
+	int32		max_databases;
+	int32		max_nodes;
+	ProcNumber	launcher_proc;	/* INVALID_PROC_NUMBER when not running */
+	pid_t		launcher_pid;
+	bool		rescan;			/* the launcher is to look at all databases again */
+	int32		first_free_slot;	/* free slots are chained through next_in_bucket */
+	/* after this struct: databases, then slots, then hash buckets */
+} AmoroSharedState;
+
+/* NULL when the library was not preloaded. */
+extern AmoroSharedState *AmoroShared;
+extern DatabaseEntry *AmoroDatabases;	/* [AmoroShared->max_databases] */
+extern NodeSlot *AmoroNodeSlots;		/* [AmoroShared->max_nodes] */
+extern int32 *AmoroNodeBuckets;			/* [AmoroShared->max_nodes], index of the first slot or -1 */
+
+extern void shmem_install_hooks(void);
+extern DatabaseEntry *database_entry_find(Oid database);
+extern DatabaseEntry *database_entry_claim(Oid database);
+extern void database_entry_set_latch(ProcNumber proc);
+
+#endif							/* AMORO_META_SHMEM_H */

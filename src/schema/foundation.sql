@@ -1,0 +1,51 @@
+/* amoro_meta: what every other part of the install script stands on. */
+
+-- complain if the script is sourced in psql rather than through CREATE EXTENSION
+\echo Use "CREATE EXTENSION amoro_meta" to load this file. \quit
+
+-- The tables live here, away from the functions; it is a member, so DROP EXTENSION removes it.
+CREATE SCHEMA amoro_meta;
+COMMENT ON SCHEMA amoro_meta IS 'tables of the extension amoro_meta; use its functions and views instead';
+REVOKE ALL ON SCHEMA amoro_meta FROM PUBLIC;
+
+-- One sequence for all ids: an id never names two things, not even of different kinds.
+CREATE SEQUENCE amoro_meta.id_sequence AS bigint;
+COMMENT ON SEQUENCE amoro_meta.id_sequence IS 'low part of every id, see amoro_meta.next_id()';
+SELECT pg_catalog.pg_extension_config_dump('amoro_meta.id_sequence', '');
+
+CREATE FUNCTION amoro_meta.timeline_id() RETURNS integer
+	LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
+	AS 'MODULE_PATHNAME', 'amoro_meta_timeline_id';
+COMMENT ON FUNCTION amoro_meta.timeline_id() IS
+	'timeline this server writes to; refused with 25006 on a standby';
+REVOKE ALL ON FUNCTION amoro_meta.timeline_id() FROM PUBLIC;
+
+-- An asynchronous failover may lose the newest sequence values; the timeline in the high bits keeps ids apart.
+CREATE FUNCTION amoro_meta.next_id() RETURNS bigint
+	LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$SELECT ((amoro_meta.timeline_id() - 1)::bigint << 40) OPERATOR(pg_catalog.+) pg_catalog.nextval('amoro_meta.id_sequence')$$;
+COMMENT ON FUNCTION amoro_meta.next_id() IS
+	'a number that this database never gave out before, not even on a timeline that was lost in a failover';
+REVOKE ALL ON FUNCTION amoro_meta.next_id() FROM PUBLIC;
+
+-- The caller of a definer function: the role that the session acts as, not the owner of the function.
+CREATE FUNCTION amoro_meta.calling_role() RETURNS regrole
+	LANGUAGE c STABLE STRICT PARALLEL RESTRICTED
+	AS 'MODULE_PATHNAME', 'amoro_meta_calling_role';
+COMMENT ON FUNCTION amoro_meta.calling_role() IS
+	'role that the session acts as (SET ROLE counts), seen through definer functions';
+REVOKE ALL ON FUNCTION amoro_meta.calling_role() FROM PUBLIC;
+
+-- Rows that exist once. A dump restores them over those that CREATE EXTENSION or a first start made: the dumped row wins.
+CREATE FUNCTION amoro_meta.replace_singleton() RETURNS trigger
+	LANGUAGE plpgsql
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+BEGIN
+	EXECUTE pg_catalog.format('DELETE FROM %I.%I', TG_TABLE_SCHEMA, TG_TABLE_NAME);
+	RETURN NEW;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.replace_singleton() IS 'trigger: an inserted row takes the place of the one that is there';
+REVOKE ALL ON FUNCTION amoro_meta.replace_singleton() FROM PUBLIC;

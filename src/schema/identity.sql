@@ -1,0 +1,32 @@
+/* Which database this data belongs to, and the coordinator's reign. */
+
+CREATE TABLE amoro_meta.identity
+(
+	singleton		boolean PRIMARY KEY DEFAULT true CHECK (singleton),
+	system_identifier bigint NOT NULL,
+	database_oid	oid NOT NULL,
+	database_name	name NOT NULL,
+	adopted_at		timestamptz NOT NULL
+);
+COMMENT ON TABLE amoro_meta.identity IS
+	'server and database that coordinate this data; a restored or cloned copy differs and stays passive until adopt_database()';
+
+CREATE TABLE amoro_meta.coordinator
+(
+	singleton		boolean PRIMARY KEY DEFAULT true CHECK (singleton),
+	term			bigint NOT NULL,
+	boot_counter	integer NOT NULL,
+	longest_lease_us bigint NOT NULL,
+	longest_owed_us	bigint NOT NULL,
+	term_started_at	timestamptz NOT NULL
+);
+COMMENT ON TABLE amoro_meta.coordinator IS
+	'term of the coordinator, and the longest lease that was ever granted; made durable before the first grant';
+
+CREATE TRIGGER replace_singleton BEFORE INSERT ON amoro_meta.identity
+	FOR EACH ROW EXECUTE FUNCTION amoro_meta.replace_singleton();
+CREATE TRIGGER replace_singleton BEFORE INSERT ON amoro_meta.coordinator
+	FOR EACH ROW EXECUTE FUNCTION amoro_meta.replace_singleton();
+
+SELECT pg_catalog.pg_extension_config_dump('amoro_meta.identity', '');
+SELECT pg_catalog.pg_extension_config_dump('amoro_meta.coordinator', '');
