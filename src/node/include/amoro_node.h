@@ -1,0 +1,179 @@
+/*
+ * amoro_node.h
+ *		A node of amoro_meta in a process of yours: metadata caches under a lease.
+ *
+ * A node registers with a database that has the extension amoro_meta, sends heartbeats
+ * from a thread of its own, and answers lookups from memory for as long as its lease
+ * lasts. It starts fenced; it is fenced again whenever it has heard nothing for the
+ * length of the lease; fenced, it answers nothing (DESIGN.md, sections 4 and 8).
+ *
+ * Every function may be called from any thread. Needs libpq and pthreads.
+ */
+#ifndef AMORO_NODE_H
+#define AMORO_NODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct AmoroNode AmoroNode;
+typedef struct AmoroEntry AmoroEntry;
+
+typedef enum AmoroResult
+{
+	AMORO_OK = 0,
+	AMORO_NOT_FOUND,			/* the database says that there is no such object */
+	AMORO_FENCED,				/* no valid lease: nothing may be answered */
+	AMORO_IN_TRANSITION,		/* the object is being created or dropped */
+	AMORO_UNAVAILABLE,			/* not in memory, and the database could not be asked in time */
+	AMORO_STALE,				/* amoro_ticket_check: a change overtook the answer; get it again */
+	AMORO_MISS,					/* amoro_cache_peek: not in memory; load it */
+	AMORO_INVALID_ARGUMENT
+} AmoroResult;
+
+/* Kinds of cache. A miss in a kind means "ask" or "not there"; see amoro_cache_kind_name. */
+typedef enum AmoroCacheKind
+{
+	AMORO_CACHE_TABLE = 0,
+	AMORO_CACHE_KIND_COUNT
+} AmoroCacheKind;
+
+/* The name of an object, in parts that are never glued together; names end at their NUL. */
+typedef struct AmoroKey
+{
+	const char *catalog_name;
+	const char *database_name;
+	const char *object_name;
+} AmoroKey;
+
+typedef struct AmoroNodeOptions
+{
+	const char *conninfo;		/* as libpq reads it; target_session_attrs=read-write is added unless given */
+	const char *node_name;
+	const char *node_kind;		/* NULL: "node" */
+	const char *endpoint;		/* shown in node_status; NULL: none */
+	int			loader_connections; /* connections for loads; 0: 4 */
+	int			load_timeout_ms;	/* 0: 5000 */
+	size_t		cache_bytes;		/* memory for entries; 0: no limit */
+	/* called on every change of state and every noteworthy failure, from the node's own threads; NULL: silent */
+	void		(*log)(void *argument, int level, const char *message);
+	void	   *log_argument;
+} AmoroNodeOptions;
+
+enum
+{
+	AMORO_LOG_ERROR = 0,
+	AMORO_LOG_WARNING,
+	AMORO_LOG_INFO,
+	AMORO_LOG_DEBUG
+};
+
+typedef enum AmoroNodeState
+{
+	AMORO_NODE_CONNECTING = 0,	/* fenced: not registered yet, or no server reached */
+	AMORO_NODE_FENCED,			/* fenced: the lease ended, or the server said so */
+	AMORO_NODE_RECOVERING,		/* fenced: caches cleared, loading or activating */
+	AMORO_NODE_ACTIVE,			/* serves while the lease lasts */
+	AMORO_NODE_SUPERSEDED,		/* for good: a newer process has registered under this name */
+	AMORO_NODE_REMOVED,			/* for good: the node was removed by an operator */
+	AMORO_NODE_REFUSED,			/* for good: privilege, protocol version or options do not fit */
+	AMORO_NODE_CLOSED
+} AmoroNodeState;
+
+/* A snapshot for people and metrics; times are milliseconds, counters grow from the start of the node. */
+typedef struct AmoroNodeStatus
+{
+	AmoroNodeState state;
+	bool		serving;		/* a lookup begun now could be answered: active, and the lease has not ended */
+	int64_t		node_id;
+	char		incarnation[37];
+	int64_t		term;
+	int64_t		lease_epoch;
+	int64_t		lease_remaining_ms; /* 0 when not serving */
+	int64_t		applied_version;
+	int64_t		metadata_version;	/* newest that the server spoke of */
+	int64_t		heartbeat_age_ms;	/* since the last answer of the server; -1: none yet */
+	int64_t		heartbeats;
+	int64_t		heartbeat_failures;
+	int64_t		fences;
+	int64_t		clears;
+	int64_t		recoveries;
+	int64_t		last_recovery_ms;	/* how long the last recovery took; -1: none yet */
+	int64_t		changes_applied;
+	struct
+	{
+		int64_t		entries;
+		int64_t		bytes;
+		int64_t		hits;
+		int64_t		misses;
+		int64_t		loads;
+		int64_t		load_failures;
+		int64_t		loads_refused;	/* a change or a clear overtook the load (generation rule) */
+		int64_t		evictions;
+		int64_t		invalidations;
+	}			caches[AMORO_CACHE_KIND_COUNT];
+	char		reason[256];	/* why it is not serving, or the last failure; empty: nothing to say */
+} AmoroNodeStatus;
+
+/*
+ * What an answer was read under. Take it with the entry, and check it at the last moment before the answer leaves the
+ * process: a process that was stopped in between must not answer from what it read before (rule 7).
+ */
+typedef struct AmoroTicket
+{
+	uint64_t	lease_generation;
+	uint64_t	key_generation;
+	uint64_t	key_hash;
+	int64_t		metadata_version;	/* the version the answer belongs to, for people and for headers */
+} AmoroTicket;
+
+/*
+ * Starts a node: checks the options, starts its threads, returns at once; the node is fenced until its first grant.
+ * Returns AMORO_OK, or AMORO_INVALID_ARGUMENT with a message in error (never longer than error_size).
+ */
+extern AmoroResult amoro_node_open(const AmoroNodeOptions *options, AmoroNode **node, char *error, size_t error_size);
+extern void amoro_node_status(AmoroNode *node, AmoroNodeStatus *status);
+/* Stops serving, releases the lease at the server (so that nobody waits for it), ends the threads, frees everything. */
+extern void amoro_node_close(AmoroNode *node);
+
+/*
+ * Looks a key up: from memory, else from the database within load_timeout_ms. On AMORO_OK *entry is a reference that
+ * the caller gives back with amoro_entry_release. AMORO_NOT_FOUND and AMORO_IN_TRANSITION are answers too and need
+ * the ticket checked as well. A thread that may not block uses amoro_cache_peek and amoro_cache_load.
+ */
+extern AmoroResult amoro_cache_get(AmoroNode *node, AmoroCacheKind kind, const AmoroKey *key,
+								   AmoroEntry **entry, AmoroTicket *ticket);
+/* As amoro_cache_get, from memory only: AMORO_OK, AMORO_FENCED or AMORO_MISS. */
+extern AmoroResult amoro_cache_peek(AmoroNode *node, AmoroCacheKind kind, const AmoroKey *key,
+									AmoroEntry **entry, AmoroTicket *ticket);
+typedef void (*AmoroLoadCallback) (void *argument, AmoroResult result, AmoroEntry *entry, AmoroTicket ticket);
+/*
+ * Asks the database for a key and calls back from a loader thread (or, when the node is fenced or the queue is full,
+ * from the caller's own), with what amoro_cache_get would have returned; the callback owns the entry.
+ */
+extern void amoro_cache_load(AmoroNode *node, AmoroCacheKind kind, const AmoroKey *key,
+							 AmoroLoadCallback callback, void *argument);
+
+/* AMORO_OK: the answer may leave; AMORO_FENCED: it may not; AMORO_STALE: a change overtook it, get it again. */
+extern AmoroResult amoro_ticket_check(AmoroNode *node, const AmoroTicket *ticket);
+
+/* The JSON document of an entry, as the server wrote it; not ended by a NUL byte. Valid until the entry is released. */
+extern const char *amoro_entry_document(const AmoroEntry *entry, size_t *size);
+/* The version of the metadata at which the object was last changed. */
+extern int64_t amoro_entry_version(const AmoroEntry *entry);
+extern void amoro_entry_release(AmoroEntry *entry);
+
+extern const char *amoro_cache_kind_name(AmoroCacheKind kind);
+extern const char *amoro_node_state_name(AmoroNodeState state);
+extern const char *amoro_result_name(AmoroResult result);
+extern const char *amoro_node_library_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif							/* AMORO_NODE_H */
