@@ -1,0 +1,20 @@
+# The house rules that a machine can read: sizes, unsafe calls, left-over marks, version checks in one place.
+set -u
+sources=$(find src test script -type f \( -name '*.[ch]' -o -name '*.sql' -o -name '*.p[lm]' -o -name '*.py' -o -name '*.sh' \) -not -path '*/build/*')
+code=$(find src test -type f -name '*.[ch]' -not -path '*/build/*')
+
+for file in $sources; do
+	lines=$(wc -l <"$file")
+	[ "$lines" -le 700 ] || echo "$file: $lines lines, more than 700: more than one noun?"
+done
+for file in $code; do
+	awk -v file="$file" '/^\{/ { start = NR } /^\}/ { if (start && NR - start > 70)
+		printf "%s:%d: function of %d lines, more than 70\n", file, start, NR - start; start = 0 }' "$file"
+done
+# Without a bound, or not safe in a program with threads; snprintf, strlcpy, strtol and friends do the same.
+grep -nE '(^|[^A-Za-z_])(strcpy|strcat|sprintf|vsprintf|gets|strtok|atoi|atol|atoll|system|popen|alloca|localtime|gmtime)[ ]*\(' $code
+grep -nE '\b(TODO|FIXME|XXX|HACK)\b' $sources | grep -v '^script/lint/'
+grep -nE 'PG_VERSION_NUM' $code | grep -v '^src/extension/compat.h:'
+# What CREATE EXTENSION must not do: take over an object that somebody put there before it.
+grep -nE 'CREATE OR REPLACE|(TABLE|SCHEMA|INDEX|SEQUENCE|VIEW|TYPE) IF NOT EXISTS' src/schema/*.sql
+exit 0
