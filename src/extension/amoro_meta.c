@@ -5,11 +5,13 @@
  */
 #include "postgres.h"
 
+#include "access/xlog.h"
 #include "compat.h"
 #include "fmgr.h"
 #include "guc.h"
 #include "miscadmin.h"
 #include "shmem.h"
+#include "utils/builtins.h"
 
 AMORO_META_MODULE_MAGIC;
 
@@ -25,4 +27,45 @@ _PG_init(void)
 		return;
 
 	shmem_install_hooks();
+}
+
+PG_FUNCTION_INFO_V1(amoro_meta_timeline_id);
+PG_FUNCTION_INFO_V1(amoro_meta_calling_role);
+PG_FUNCTION_INFO_V1(amoro_meta_library_version);
+PG_FUNCTION_INFO_V1(amoro_meta_preloaded);
+
+/* The timeline that this server writes to; 25006 on a standby, which writes to none. */
+Datum
+amoro_meta_timeline_id(PG_FUNCTION_ARGS)
+{
+	if (RecoveryInProgress())
+		ereport(ERROR,
+				(errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION),
+				 errmsg("cannot change metadata on a standby"),
+				 errhint("Connect to the primary server.")));
+	PG_RETURN_INT32((int32) GetWALInsertionTimeLine());
+}
+
+/*
+ * The role that the session acts as, SET ROLE included. Inside a definer function
+ * GetUserId() would be the owner of the function.
+ */
+Datum
+amoro_meta_calling_role(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_OID(GetOuterUserId());
+}
+
+/* The version of the loaded library, which an upgrade of the package may have left behind or ahead of the SQL. */
+Datum
+amoro_meta_library_version(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_TEXT_P(cstring_to_text(AMORO_META_VERSION));
+}
+
+/* Whether the library was loaded through shared_preload_libraries, so that there can be a coordinator. */
+Datum
+amoro_meta_preloaded(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(AmoroShared != NULL);
 }

@@ -33,6 +33,13 @@ typedef int ProcNumber;
 #define WaitEventExtensionNew(name) PG_WAIT_EXTENSION
 #endif
 
+/* 17 brought a limit to the length of a whole transaction */
+#if PG_VERSION_NUM >= 170000
+#define compat_disable_transaction_timeout() SetConfigOption("transaction_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE)
+#else
+#define compat_disable_transaction_timeout() ((void) 0)
+#endif
+
 /* 18 lets a module say its name and version */
 #if PG_VERSION_NUM >= 180000
 #define AMORO_META_MODULE_MAGIC PG_MODULE_MAGIC_EXT(.name = "amoro_meta", .version = AMORO_META_VERSION)

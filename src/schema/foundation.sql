@@ -49,3 +49,28 @@ END;
 $$;
 COMMENT ON FUNCTION amoro_meta.replace_singleton() IS 'trigger: an inserted row takes the place of the one that is there';
 REVOKE ALL ON FUNCTION amoro_meta.replace_singleton() FROM PUBLIC;
+
+CREATE FUNCTION amoro_meta.library_version() RETURNS text
+	LANGUAGE c STABLE STRICT PARALLEL SAFE
+	AS 'MODULE_PATHNAME', 'amoro_meta_library_version';
+COMMENT ON FUNCTION amoro_meta.library_version() IS
+	'version of the loaded library; differs from that of the extension until ALTER EXTENSION amoro_meta UPDATE';
+REVOKE ALL ON FUNCTION amoro_meta.library_version() FROM PUBLIC;
+
+CREATE FUNCTION amoro_meta.preloaded() RETURNS boolean
+	LANGUAGE c STABLE STRICT PARALLEL SAFE
+	AS 'MODULE_PATHNAME', 'amoro_meta_preloaded';
+COMMENT ON FUNCTION amoro_meta.preloaded() IS
+	'whether shared_preload_libraries names amoro_meta, without which there is no coordinator';
+REVOKE ALL ON FUNCTION amoro_meta.preloaded() FROM PUBLIC;
+
+-- What grant_access gives; every part of this script adds its own functions and views.
+CREATE TABLE amoro_meta.access_rule
+(
+	access_kind		text NOT NULL CHECK (access_kind IN ('reader', 'writer', 'optimizer', 'node', 'operator', 'admin')),
+	object_kind		text NOT NULL CHECK (object_kind IN ('function', 'view')),
+	object_name		text NOT NULL,
+	PRIMARY KEY (access_kind, object_kind, object_name)
+);
+COMMENT ON TABLE amoro_meta.access_rule IS
+	'functions and views of each kind of access; a name without a schema is in the schema of the API, else it is amoro_meta.name';

@@ -1,0 +1,155 @@
+/*
+ * coordinator_transaction.c
+ *		Transactions of the coordinator: they hold the extension in place, act as its owner
+ *		without the power to change who they are, and leave nothing behind when they fail.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "access/xact.h"
+#include "catalog/pg_extension.h"
+#include "commands/extension.h"
+#include "compat.h"
+#include "coordinator_transaction.h"
+#include "executor/spi.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/lmgr.h"
+#include "utils/fmgroids.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+
+static Oid
+extension_owner(Oid extension)
+{
+	Relation	catalog = table_open(ExtensionRelationId, AccessShareLock);
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	Oid			owner = InvalidOid;
+
+	ScanKeyInit(&key, Anum_pg_extension_oid, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(extension));
+	scan = systable_beginscan(catalog, ExtensionOidIndexId, true, NULL, 1, &key);
+	tuple = systable_getnext(scan);
+	if (HeapTupleIsValid(tuple))
+		owner = ((Form_pg_extension) GETSTRUCT(tuple))->extowner;
+	systable_endscan(scan);
+	table_close(catalog, AccessShareLock);
+	return owner;
+}
+
+/*
+ * Locks the extension for this transaction, so that DROP EXTENSION waits for it to end and it never sees a half
+ * dropped table. The second look is needed: a drop may have committed between the first and the lock.
+ */
+static Oid
+lock_extension(void)
+{
+	Oid			extension = get_extension_oid("amoro_meta", true);
+	Oid			owner = InvalidOid;
+
+	if (OidIsValid(extension))
+	{
+		if (!ConditionalLockDatabaseObject(ExtensionRelationId, extension, 0, AccessShareLock))
+			ereport(ERROR,
+					(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+					 errmsg("extension \"amoro_meta\" is being dropped")));
+		owner = extension_owner(extension);
+	}
+	if (!OidIsValid(owner))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("extension \"amoro_meta\" does not exist")));
+	return owner;
+}
+
+static void
+begin_transaction(void)
+{
+	Oid			user;
+	int			security_context;
+	Oid			owner;
+
+	CHECK_FOR_INTERRUPTS();
+	SetCurrentStatementStartTimestamp();
+	StartTransactionCommand();
+	owner = lock_extension();
+	SPI_connect();
+	PushActiveSnapshot(GetTransactionSnapshot());
+	/* An abort restores the user by itself, commit_transaction does it on the other path. */
+	GetUserIdAndSecContext(&user, &security_context);
+	SetUserIdAndSecContext(owner, security_context | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
+	pgstat_report_activity(STATE_RUNNING, "amoro_meta coordinator");
+}
+
+static void
+commit_transaction(Oid user, int security_context)
+{
+	SetUserIdAndSecContext(user, security_context);
+	SPI_finish();
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+}
+
+/* See coordinator_transaction.h. */
+ErrorData *
+coordinator_transaction(CoordinatorWork work, void *argument)
+{
+	MemoryContext caller = CurrentMemoryContext;
+	ErrorData  *volatile error = NULL;
+	Oid			user;
+	int			security_context;
+
+	GetUserIdAndSecContext(&user, &security_context);
+	begin_transaction();
+	PG_TRY();
+	{
+		work(argument);
+		commit_transaction(user, security_context);
+	}
+	PG_CATCH();
+	{
+		HOLD_INTERRUPTS();
+		MemoryContextSwitchTo(caller);
+		error = CopyErrorData();
+		AbortCurrentTransaction();
+		FlushErrorState();
+		RESUME_INTERRUPTS();
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(caller);
+	/* Without the report autovacuum never learns what the coordinator wrote. */
+	pgstat_report_stat(false);
+	pgstat_report_activity(STATE_IDLE, NULL);
+	return error;
+}
+
+/* See coordinator_transaction.h. To be called once, right after connecting. */
+void
+coordinator_pin_settings(void)
+{
+	static const char *const pinned[][2] = {
+		{"search_path", "pg_catalog, pg_temp"},
+		{"lock_timeout", "250ms"},
+		{"statement_timeout", "0"},
+		{"idle_in_transaction_session_timeout", "0"},
+		{"idle_session_timeout", "0"},
+		{"default_transaction_isolation", "read committed"},
+		{"default_transaction_read_only", "off"},
+		{"default_transaction_deferrable", "off"},
+		{"row_security", "off"},
+		{"session_replication_role", "origin"},
+		{"DateStyle", "ISO, MDY"},
+		{"IntervalStyle", "postgres"},
+	};
+
+	for (int i = 0; i < lengthof(pinned); i++)
+		SetConfigOption(pinned[i][0], pinned[i][1], PGC_SUSET, PGC_S_OVERRIDE);
+	/* A step that was lost would be a promise broken; who asked for more than "on" keeps it. */
+	if (synchronous_commit < SYNCHRONOUS_COMMIT_ON)
+		SetConfigOption("synchronous_commit", "on", PGC_SUSET, PGC_S_OVERRIDE);
+	compat_disable_transaction_timeout();
+}

@@ -1,0 +1,26 @@
+/*
+ * coordinator_transaction.h
+ *		The only way in which the coordinator runs SQL: short transactions, as the extension's owner.
+ */
+#ifndef AMORO_META_COORDINATOR_TRANSACTION_H
+#define AMORO_META_COORDINATOR_TRANSACTION_H
+
+#include "postgres.h"
+
+/* What to do in the transaction; SPI is connected, a snapshot is active. */
+typedef void (*CoordinatorWork) (void *argument);
+
+/*
+ * Runs work in a transaction of its own and commits it. NULL when it is committed; when work or the commit raised
+ * an error, everything is rolled back and the error is returned, unlogged, in the memory context of the caller
+ * (which must outlive the transaction).
+ *
+ * An error before work begins is raised: 55P03 while somebody drops the extension, 42704 when it is gone. The caller
+ * lets it through to the coordinator's cycle, which sorts it out.
+ */
+extern ErrorData *coordinator_transaction(CoordinatorWork work, void *argument);
+
+/* Session settings that a user's ALTER DATABASE SET must not change under the coordinator. */
+extern void coordinator_pin_settings(void);
+
+#endif							/* AMORO_META_COORDINATOR_TRANSACTION_H */
