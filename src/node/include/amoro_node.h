@@ -20,6 +20,8 @@
 extern "C" {
 #endif
 
+#define AMORO_PUBLIC extern __attribute__((visibility("default")))
+
 typedef struct AmoroNode AmoroNode;
 typedef struct AmoroEntry AmoroEntry;
 
@@ -135,42 +137,42 @@ typedef struct AmoroTicket
  * Starts a node: checks the options, starts its threads, returns at once; the node is fenced until its first grant.
  * Returns AMORO_OK, or AMORO_INVALID_ARGUMENT with a message in error (never longer than error_size).
  */
-extern AmoroResult amoro_node_open(const AmoroNodeOptions *options, AmoroNode **node, char *error, size_t error_size);
-extern void amoro_node_status(AmoroNode *node, AmoroNodeStatus *status);
+AMORO_PUBLIC AmoroResult amoro_node_open(const AmoroNodeOptions *options, AmoroNode **node, char *error, size_t error_size);
+AMORO_PUBLIC void amoro_node_status(AmoroNode *node, AmoroNodeStatus *status);
 /* Stops serving, releases the lease at the server (so that nobody waits for it), ends the threads, frees everything. */
-extern void amoro_node_close(AmoroNode *node);
+AMORO_PUBLIC void amoro_node_close(AmoroNode *node);
 
 /*
  * Looks a key up: from memory, else from the database within load_timeout_ms. On AMORO_OK *entry is a reference that
  * the caller gives back with amoro_entry_release. AMORO_NOT_FOUND and AMORO_IN_TRANSITION are answers too and need
  * the ticket checked as well. A thread that may not block uses amoro_cache_peek and amoro_cache_load.
  */
-extern AmoroResult amoro_cache_get(AmoroNode *node, AmoroCacheKind kind, const AmoroKey *key,
+AMORO_PUBLIC AmoroResult amoro_cache_get(AmoroNode *node, AmoroCacheKind kind, const AmoroKey *key,
 								   AmoroEntry **entry, AmoroTicket *ticket);
 /* As amoro_cache_get, from memory only: AMORO_OK, AMORO_FENCED or AMORO_MISS. */
-extern AmoroResult amoro_cache_peek(AmoroNode *node, AmoroCacheKind kind, const AmoroKey *key,
+AMORO_PUBLIC AmoroResult amoro_cache_peek(AmoroNode *node, AmoroCacheKind kind, const AmoroKey *key,
 									AmoroEntry **entry, AmoroTicket *ticket);
 typedef void (*AmoroLoadCallback) (void *argument, AmoroResult result, AmoroEntry *entry, AmoroTicket ticket);
 /*
  * Asks the database for a key and calls back from a loader thread (or, when the node is fenced or the queue is full,
  * from the caller's own), with what amoro_cache_get would have returned; the callback owns the entry.
  */
-extern void amoro_cache_load(AmoroNode *node, AmoroCacheKind kind, const AmoroKey *key,
+AMORO_PUBLIC void amoro_cache_load(AmoroNode *node, AmoroCacheKind kind, const AmoroKey *key,
 							 AmoroLoadCallback callback, void *argument);
 
 /* AMORO_OK: the answer may leave; AMORO_FENCED: it may not; AMORO_STALE: a change overtook it, get it again. */
-extern AmoroResult amoro_ticket_check(AmoroNode *node, const AmoroTicket *ticket);
+AMORO_PUBLIC AmoroResult amoro_ticket_check(AmoroNode *node, const AmoroTicket *ticket);
 
 /* The JSON document of an entry, as the server wrote it; not ended by a NUL byte. Valid until the entry is released. */
-extern const char *amoro_entry_document(const AmoroEntry *entry, size_t *size);
+AMORO_PUBLIC const char *amoro_entry_document(const AmoroEntry *entry, size_t *size);
 /* The version of the metadata at which the object was last changed. */
-extern int64_t amoro_entry_version(const AmoroEntry *entry);
-extern void amoro_entry_release(AmoroEntry *entry);
+AMORO_PUBLIC int64_t amoro_entry_version(const AmoroEntry *entry);
+AMORO_PUBLIC void amoro_entry_release(AmoroEntry *entry);
 
-extern const char *amoro_cache_kind_name(AmoroCacheKind kind);
-extern const char *amoro_node_state_name(AmoroNodeState state);
-extern const char *amoro_result_name(AmoroResult result);
-extern const char *amoro_node_library_version(void);
+AMORO_PUBLIC const char *amoro_cache_kind_name(AmoroCacheKind kind);
+AMORO_PUBLIC const char *amoro_node_state_name(AmoroNodeState state);
+AMORO_PUBLIC const char *amoro_result_name(AmoroResult result);
+AMORO_PUBLIC const char *amoro_node_library_version(void);
 
 #ifdef __cplusplus
 }
