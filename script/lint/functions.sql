@@ -8,10 +8,10 @@ UNION ALL
 SELECT oid::regprocedure, 'may be executed by PUBLIC' FROM member,
 	aclexplode(coalesce(proacl, acldefault('f', proowner))) AS acl WHERE acl.grantee = 0
 UNION ALL
-SELECT oid::regprocedure, 'does not set search_path = pg_catalog, pg_temp' FROM member JOIN pg_language l ON l.oid = prolang
+SELECT member.oid::regprocedure, 'does not set search_path = pg_catalog, pg_temp' FROM member JOIN pg_language l ON l.oid = prolang
 WHERE lanname IN ('sql', 'plpgsql') AND prosqlbody IS NULL
 	AND NOT coalesce('search_path=pg_catalog, pg_temp' = ANY (proconfig), false)
 UNION ALL
-SELECT oid::regprocedure, 'is a C function whose symbol ' || prosrc || ' lacks the prefix amoro_meta_' FROM member JOIN pg_language l ON l.oid = prolang
+SELECT member.oid::regprocedure, 'is a C function whose symbol ' || prosrc || ' lacks the prefix amoro_meta_' FROM member JOIN pg_language l ON l.oid = prolang
 WHERE lanname = 'c' AND prosrc NOT LIKE 'amoro\_meta\_%'
 ORDER BY 1;
