@@ -6,6 +6,7 @@
 #include "postgres.h"
 
 #include "access/xlog.h"
+#include "change.h"
 #include "compat.h"
 #include "fmgr.h"
 #include "guc.h"
@@ -21,6 +22,7 @@ void
 _PG_init(void)
 {
 	guc_define();
+	change_install_callbacks();
 
 	/* Without preload the parts that need no coordinator work all the same (DESIGN.md, section 3). */
 	if (!process_shared_preload_libraries_in_progress)

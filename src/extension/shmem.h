@@ -68,7 +68,9 @@ typedef struct DatabaseEntry
 	int64		published_version;	/* newest committed metadata version */
 	int64		ring_oldest_version;	/* oldest version whose moment is in the ring */
 	LeaseTime	publish_times[PUBLISH_RING_SIZE];	/* of version v at v % PUBLISH_RING_SIZE */
-	int64		awaited_version;	/* smallest version a procedure waits for; 0 = none: whose ack wakes the coordinator */
+	int64		awaited_version;	/* smallest version a procedure waits for; 0 = none */
+	int32		awaited_laggards;	/* nodes that hold it back; the coordinator is woken when the last one gives way */
+	bool		unseen_owed;	/* nodes without a slot may hold leases until term_owed_until */
 	int64		procedure_events;	/* grows with every step, wakes those who wait for procedures */
 
 	/* for amoro_stat_coordinator */
@@ -97,11 +99,13 @@ typedef struct NodeSlot
 	bool		held;			/* rule 8: refused further leases while it is behind */
 	bool		superseded;		/* a newer incarnation has registered */
 	bool		removing;		/* remove_node waits for its lease to end */
+	bool		pending;		/* its registration is not committed yet: no grant */
 	int64		node_id;
 	pg_uuid_t	incarnation;
 	Oid			role;			/* the only one that may speak for the node */
 	ProcNumber	waiter;			/* backend whose heartbeat waits for news; INVALID_PROC_NUMBER = none */
 	int32		next_in_bucket; /* index of the next slot with the same hash, -1 ends */
+	int64		registration;	/* order in which incarnations of a node registered; 0: before this term */
 	int64		lease_epoch;
 	int64		applied_version;
 	LeaseTime	last_heard;
@@ -124,6 +128,8 @@ typedef struct AmoroSharedState
 	pid_t		launcher_pid;
 	bool		rescan;			/* the launcher is to look at all databases again */
 	int32		first_free_slot;	/* free slots are chained through next_in_bucket */
+	int32		slots_end;		/* no slot at or beyond this index was ever used */
+	int64		registrations;	/* how many there were in this server start */
 	/* after this struct: databases, then slots, then hash buckets */
 } AmoroSharedState;
 

@@ -1,0 +1,229 @@
+/*
+ * change.c
+ *		The metadata log: appends to it, publishes what was appended right after commit,
+ *		and prunes it (DESIGN.md, section 5).
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "catalog/pg_type.h"
+#include "change.h"
+#include "executor/spi.h"
+#include "guc.h"
+#include "lease.h"
+#include "miscadmin.h"
+#include "shmem.h"
+#include "utils/builtins.h"
+
+/* How many changes one call of change_prune deletes, about. */
+#define PRUNE_BATCH 1000
+
+/* Newest version that this transaction allocated; 0: none. */
+static int64 allocated_version = 0;
+
+static void
+change_transaction_ends(XactEvent event, void *argument)
+{
+	switch (event)
+	{
+		case XACT_EVENT_COMMIT:
+			if (allocated_version != 0 && AmoroShared != NULL)
+				lease_publish(MyDatabaseId, allocated_version);
+			allocated_version = 0;
+			break;
+		case XACT_EVENT_ABORT:
+			allocated_version = 0;
+			break;
+		case XACT_EVENT_PRE_PREPARE:
+			/* It would hold the counter for as long as it likes, and commit where nobody publishes. */
+			if (allocated_version != 0)
+				ereport(ERROR,
+						(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+						 errmsg("cannot prepare a transaction that has changed metadata"),
+						 errhint("Use COMMIT instead of PREPARE TRANSACTION.")));
+			break;
+		default:
+			break;
+	}
+}
+
+/* See change.h. */
+void
+change_install_callbacks(void)
+{
+	RegisterXactCallback(change_transaction_ends, NULL);
+}
+
+/* Prepares a statement once a session and keeps its plan. */
+static SPIPlanPtr
+kept_plan(SPIPlanPtr *plan, const char *statement, int count, Oid *types)
+{
+	if (*plan == NULL)
+	{
+		SPIPlanPtr	prepared = SPI_prepare(statement, count, types);
+
+		if (prepared == NULL || SPI_keepplan(prepared) != 0)
+			elog(ERROR, "could not prepare a statement on the metadata log: %s", SPI_result_code_string(SPI_result));
+		*plan = prepared;
+	}
+	return *plan;
+}
+
+/* The smallest version of the timeline that this server writes to: versions never repeat after a failover. */
+static int64
+first_version_of_timeline(void)
+{
+	if (RecoveryInProgress())
+		ereport(ERROR,
+				(errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION),
+				 errmsg("cannot change metadata on a standby"),
+				 errhint("Connect to the primary server.")));
+	return ((int64) (GetWALInsertionTimeLine() - 1) << 40) + 1;
+}
+
+static int64
+allocate_version(void)
+{
+	static SPIPlanPtr plan = NULL;
+	Oid			types[] = {INT8OID};
+	Datum		values[] = {Int64GetDatum(first_version_of_timeline())};
+	bool		isnull;
+
+	kept_plan(&plan,
+			  "UPDATE amoro_meta.metadata_version "
+			  "SET version = GREATEST(version OPERATOR(pg_catalog.+) 1, $1) RETURNING version", 1, types);
+	if (SPI_execute_plan(plan, values, NULL, false, 0) != SPI_OK_UPDATE_RETURNING || SPI_processed != 1)
+		elog(ERROR, "amoro_meta.metadata_version does not have one row");
+	return DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull));
+}
+
+/* A text argument, where NULL is null. */
+static Datum
+text_argument(const char *value, char *null)
+{
+	*null = value == NULL ? 'n' : ' ';
+	return value == NULL ? (Datum) 0 : CStringGetTextDatum(value);
+}
+
+static void
+insert_change(int64 version, int32 ordinal, const MetadataChange *change)
+{
+	static SPIPlanPtr plan = NULL;
+	Oid			types[] = {INT8OID, INT4OID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, INT8OID, INT8OID, JSONBOID};
+	Datum		values[10];
+	char		nulls[10];
+
+	memset(nulls, ' ', sizeof(nulls));
+	values[0] = Int64GetDatum(version);
+	values[1] = Int32GetDatum(ordinal);
+	values[2] = text_argument(change->object_kind, &nulls[2]);
+	values[3] = text_argument(change->operation, &nulls[3]);
+	values[4] = text_argument(change->catalog_name, &nulls[4]);
+	values[5] = text_argument(change->database_name, &nulls[5]);
+	values[6] = text_argument(change->table_name, &nulls[6]);
+	values[7] = Int64GetDatum(change->object_id);
+	values[8] = Int64GetDatum(change->procedure_id);
+	nulls[8] = change->procedure_id == 0 ? 'n' : ' ';
+	values[9] = PointerGetDatum(change->detail);
+	nulls[9] = change->detail == NULL ? 'n' : ' ';
+	kept_plan(&plan,
+			  "INSERT INTO amoro_meta.change (version, ordinal, object_kind, operation, catalog_name, database_name,"
+			  " table_name, object_id, procedure_id, detail, changed_at)"
+			  " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, COALESCE($10, '{}'), pg_catalog.clock_timestamp())",
+			  lengthof(types), types);
+	if (SPI_execute_plan(plan, values, nulls, false, 0) != SPI_OK_INSERT)
+		elog(ERROR, "could not append to the metadata log");
+}
+
+/*
+ * change_append allocates the next version and inserts the changes under it; returns the version. SPI is
+ * connected. To be the last write of the transaction, see change.h. Errors: 0A000 in a subtransaction (what it
+ * rolls back would be published), 25006 on a standby, 40001 in REPEATABLE READ when another change came first.
+ */
+int64
+change_append(const MetadataChange *changes, int count)
+{
+	int64		version;
+
+	if (GetCurrentTransactionNestLevel() > 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot change metadata in a subtransaction"),
+				 errhint("Call it outside of SAVEPOINT and of blocks with EXCEPTION.")));
+	Assert(count > 0);
+	version = allocate_version();
+	for (int i = 0; i < count; i++)
+		insert_change(version, i, &changes[i]);
+	/* A version that a node has applied must outlive a crash, else its number would come again. */
+	ForceSyncCommit();
+	allocated_version = version;
+	return version;
+}
+
+/* Locks the counter row, unless somebody else has it: pruning can wait. */
+static bool
+lock_version_row(int64 *version, int64 *pruned)
+{
+	bool		isnull;
+
+	if (SPI_execute("SELECT version, pruned_version FROM amoro_meta.metadata_version FOR NO KEY UPDATE SKIP LOCKED",
+					false, 1) != SPI_OK_SELECT)
+		elog(ERROR, "could not read amoro_meta.metadata_version");
+	if (SPI_processed == 0)
+		return false;
+	*version = DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull));
+	*pruned = DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 2, &isnull));
+	return true;
+}
+
+/* Deletes whole versions beyond pruned and up to target, about PRUNE_BATCH changes; returns the newest version that is gone. */
+static int64
+delete_changes(int64 pruned, int64 target)
+{
+	Oid			types[] = {INT8OID, INT8OID, INT4OID};
+	Datum		values[] = {Int64GetDatum(pruned), Int64GetDatum(target), Int32GetDatum(PRUNE_BATCH)};
+	bool		isnull;
+	Datum		upper;
+
+	if (SPI_execute_with_args(
+							  "SELECT pg_catalog.max(c.version) FROM (SELECT version FROM amoro_meta.change"
+							  " WHERE version OPERATOR(pg_catalog.>) $1 AND version OPERATOR(pg_catalog.<=) $2"
+							  " ORDER BY version LIMIT $3) c HAVING pg_catalog.count(*) OPERATOR(pg_catalog.=) $3",
+							  3, types, values, NULL, false, 1) != SPI_OK_SELECT)
+		elog(ERROR, "could not read amoro_meta.change");
+	if (SPI_processed == 1)
+	{
+		upper = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull);
+		values[1] = upper;
+	}
+	if (SPI_execute_with_args(
+							  "WITH gone AS (DELETE FROM amoro_meta.change WHERE version OPERATOR(pg_catalog.<=) $1)"
+							  " UPDATE amoro_meta.metadata_version SET pruned_version = $1",
+							  1, types, &values[1], NULL, false, 0) != SPI_OK_UPDATE)
+		elog(ERROR, "could not prune amoro_meta.change");
+	return DatumGetInt64(values[1]);
+}
+
+/*
+ * change_prune deletes changes beyond amoro_meta.change_history in one bounded batch, and records the newest version
+ * that is gone; true when more are left. Called by the coordinator, in a transaction.
+ */
+bool
+change_prune(void)
+{
+	int64		version;
+	int64		pruned;
+	int64		target;
+	bool		more = false;
+
+	SPI_connect();
+	if (lock_version_row(&version, &pruned))
+	{
+		target = version - guc_change_history;
+		if (target > pruned)
+			more = delete_changes(pruned, target) < target;
+	}
+	SPI_finish();
+	return more;
+}

@@ -1,0 +1,297 @@
+/*
+ * lease.c
+ *		What a node asks of the server: heartbeat, activation, release (DESIGN.md, section 4).
+ *
+ * A request is decided, and its effect recorded, while AmoroShared->lock is held
+ * once; the clock is read after the lock was got, so the moments in the slots are
+ * in the order of the grants.
+ */
+#include "postgres.h"
+
+#include "lease.h"
+#include "lease_slot.h"
+#include "miscadmin.h"
+
+/* Finds the entry of a database that has a term; the caller holds the lock. */
+LeaseRefusal
+lease_entry_locked(Oid database, DatabaseEntry **entry)
+{
+	*entry = database_entry_find(database);
+	if (*entry == NULL || (*entry)->state == COORDINATOR_ABSENT)
+		return LEASE_NO_COORDINATOR;
+	if ((*entry)->state == COORDINATOR_NOT_ADOPTED)
+		return LEASE_NOT_ADOPTED;
+	return (*entry)->term == 0 ? LEASE_NO_COORDINATOR : LEASE_ACCEPTED;
+}
+
+/*
+ * find_party finds the slot of the node that speaks, and checks that it may: the role that registered it, in its
+ * current incarnation (rule 3). An older incarnation may do nothing but release.
+ */
+static LeaseRefusal
+find_party(const LeaseRequest *request, DatabaseEntry **entry, NodeSlot **slot)
+{
+	LeaseRefusal refusal = lease_entry_locked(request->database, entry);
+	NodeSlot   *any;
+
+	if (refusal != LEASE_ACCEPTED)
+		return refusal;
+	any = slot_of_node(request->database, request->node_id, NULL);
+	if (any == NULL)
+		return LEASE_UNKNOWN_NODE;
+	if (any->role != request->role)
+		return LEASE_OTHER_ROLE;
+	*slot = slot_find(request->database, request->node_id, &request->incarnation);
+	return *slot == NULL ? LEASE_STALE_INCARNATION : LEASE_ACCEPTED;
+}
+
+/* As find_party, for a request that may extend a lease. */
+static LeaseRefusal
+find_holder(const LeaseRequest *request, DatabaseEntry **entry, NodeSlot **slot)
+{
+	LeaseRefusal refusal = find_party(request, entry, slot);
+
+	if (refusal != LEASE_ACCEPTED)
+		return refusal;
+	if ((*slot)->superseded)
+		return LEASE_STALE_INCARNATION;
+	if ((*slot)->state == NODE_RELEASED)
+		return LEASE_RELEASED;
+	if (request->term > (*entry)->term)
+		return LEASE_STALE_TERM;
+	if ((*entry)->settings.lease_us <= 0)
+		return LEASE_NO_SETTINGS;
+	if (request->term == (*entry)->term && request->version > (*entry)->published_version && !request->ahead_is_final)
+		return LEASE_AHEAD;
+	return LEASE_ACCEPTED;
+}
+
+/* Whether a verdict has to count the slot: its node may hold a lease (rules 4, 5, 9). */
+bool
+lease_owed_locked(const NodeSlot *slot, LeaseTime now)
+{
+	return (slot->state == NODE_ACTIVE || slot->state == NODE_JOINING) &&
+		slot->owed_until != 0 && now <= slot->owed_until;
+}
+
+/*
+ * Rule 4: fences a slot whose lease is over, epoch and state in one act. A heartbeat in flight with the old epoch
+ * cannot revive it, whoever looked first: this, the coordinator or the heartbeat itself.
+ */
+void
+lease_settle_locked(NodeSlot *slot, LeaseTime now)
+{
+	if (slot->owed_until == 0 || now <= slot->owed_until)
+		return;
+	if (slot->state == NODE_ACTIVE)
+	{
+		slot->state = NODE_FENCED;
+		slot->held = false;
+		slot->lease_epoch++;
+		slot->fences++;
+	}
+	slot->owed_until = 0;
+}
+
+/*
+ * Counts down the nodes that hold back the version that is awaited, when one of them gives way; returns whom to
+ * wake when it was the last. That the count is only a hint keeps it simple: too low wakes the coordinator for
+ * nothing, and lease_frontier sets it right each time.
+ */
+static ProcNumber
+laggard_gives_way(DatabaseEntry *entry)
+{
+	if (entry->awaited_version == 0 || --entry->awaited_laggards > 0)
+		return INVALID_PROC_NUMBER;
+	return entry->coordinator_proc;
+}
+
+/* Whether the slot is one of those that lease_frontier counted as holding back the awaited version. */
+static bool
+is_laggard(const DatabaseEntry *entry, const NodeSlot *slot)
+{
+	return (slot->state == NODE_ACTIVE || slot->state == NODE_JOINING) && slot->owed_until != 0 &&
+		slot->applied_version < entry->awaited_version;
+}
+
+/* Rule 1 and 2: the lease is owed from the moment of the grant, by the settings of the moment, and never less than before. */
+static void
+record_grant(const DatabaseEntry *entry, NodeSlot *slot, LeaseTime now)
+{
+	slot->last_grant = now;
+	slot->owed_until = Max(slot->owed_until, now + entry->settings.owed_us);
+}
+
+/* Rule 8: a node that has not applied a change within ack_timeout of its publication is held back. */
+static bool
+applies_too_slowly(const DatabaseEntry *entry, NodeSlot *slot, LeaseTime now)
+{
+	slot->behind_since = lease_behind_since_locked(entry, slot);
+	return slot->behind_since != 0 && now - slot->behind_since > entry->settings.ack_timeout_us;
+}
+
+/* Sets an answer without a lease. */
+static void
+answer_without(LeaseGrant *grant, GrantAnswer answer, const char *reason)
+{
+	grant->answer = answer;
+	grant->reason = reason;
+}
+
+/* Rule 3, what heartbeats and activations have in common; false when the answer is given. */
+static bool
+may_be_granted(const DatabaseEntry *entry, const NodeSlot *slot, const LeaseRequest *request, LeaseGrant *grant)
+{
+	if (slot->removing)
+		answer_without(grant, GRANT_LEAVE, "the node is being removed");
+	else if (request->term != entry->term)
+		answer_without(grant, GRANT_RELOAD, "the server has begun a new term");
+	else if (request->lease_epoch != slot->lease_epoch)
+		answer_without(grant, GRANT_RELOAD, "the node was fenced");
+	else if (request->version > entry->published_version)
+		answer_without(grant, GRANT_RELOAD, "the node is ahead of the server");
+	else
+		return true;
+	return false;
+}
+
+/* Decides a heartbeat (rules 3, 4 and 8). The ack counts even when no lease is given. */
+static void
+answer_heartbeat(const DatabaseEntry *entry, NodeSlot *slot, const LeaseRequest *request, LeaseTime now,
+				 LeaseGrant *grant)
+{
+	bool		current = request->term == entry->term && request->lease_epoch == slot->lease_epoch &&
+		request->version <= entry->published_version && slot->state == NODE_ACTIVE;
+
+	if (current)
+		slot->applied_version = Max(slot->applied_version, request->version);
+	if (!may_be_granted(entry, slot, request, grant))
+		return;
+	if (slot->state != NODE_ACTIVE)
+		answer_without(grant, GRANT_RELOAD, "the node has not been activated");
+	else if ((slot->held = applies_too_slowly(entry, slot, now)))
+		answer_without(grant, GRANT_HELD, "the node has not applied a change in time");
+	else
+	{
+		record_grant(entry, slot, now);
+		grant->answer = GRANT_GRANTED;
+	}
+}
+
+/* Decides an activation (rule 6): it is the first grant, given only at the current version. */
+static void
+answer_activation(const DatabaseEntry *entry, NodeSlot *slot, const LeaseRequest *request, LeaseTime now,
+				  LeaseGrant *grant)
+{
+	if (!may_be_granted(entry, slot, request, grant))
+		return;
+	if (slot->pending)
+		answer_without(grant, GRANT_RELOAD, "the registration is not committed yet");
+	else if (request->version < entry->published_version)
+		answer_without(grant, GRANT_BEHIND, "the metadata has changed since it was loaded");
+	else
+	{
+		slot->state = NODE_ACTIVE;
+		slot->held = false;
+		slot->behind_since = 0;
+		slot->applied_version = request->version;
+		record_grant(entry, slot, now);
+		grant->answer = GRANT_GRANTED;
+	}
+}
+
+/* Fills in what every answer carries. */
+void
+lease_describe_locked(const DatabaseEntry *entry, const NodeSlot *slot, LeaseGrant *grant)
+{
+	grant->term = entry->term;
+	grant->lease_epoch = slot->lease_epoch;
+	grant->metadata_version = entry->published_version;
+	grant->heartbeat = slot->heartbeats;
+	grant->settings = entry->settings;
+}
+
+typedef void (*AnswerFunction) (const DatabaseEntry *, NodeSlot *, const LeaseRequest *, LeaseTime, LeaseGrant *);
+
+/* Heartbeat and activation: find, settle, decide, describe; wakes the coordinator when a version it awaits moved on. */
+static LeaseRefusal
+answer_request(const LeaseRequest *request, AnswerFunction answer, LeaseGrant *grant)
+{
+	DatabaseEntry *entry;
+	NodeSlot   *slot;
+	LeaseRefusal refusal;
+	ProcNumber	coordinator = INVALID_PROC_NUMBER;
+
+	grant->reason = NULL;
+	LWLockAcquire(AmoroShared->lock, LW_EXCLUSIVE);
+	refusal = find_holder(request, &entry, &slot);
+	if (refusal == LEASE_ACCEPTED)
+	{
+		LeaseTime	now = lease_clock_now();
+		bool		lagged = is_laggard(entry, slot);
+
+		slot->last_heard = now;
+		slot->heartbeats++;
+		strlcpy(slot->detail, request->detail != NULL ? request->detail : "", SLOT_TEXT_SIZE);
+		lease_settle_locked(slot, now);
+		answer(entry, slot, request, now, grant);
+		lease_describe_locked(entry, slot, grant);
+		if (lagged && !is_laggard(entry, slot))
+			coordinator = laggard_gives_way(entry);
+	}
+	LWLockRelease(AmoroShared->lock);
+	database_entry_set_latch(coordinator);
+	return refusal;
+}
+
+/*
+ * lease_heartbeat extends the lease of an active node and takes its applied version as its ack. Sets *grant
+ * unless the request is refused.
+ */
+LeaseRefusal
+lease_heartbeat(const LeaseRequest *request, LeaseGrant *grant)
+{
+	return answer_request(request, answer_heartbeat, grant);
+}
+
+/* lease_activate gives a node that has loaded the metadata its first lease of this epoch. */
+LeaseRefusal
+lease_activate(const LeaseRequest *request, LeaseGrant *grant)
+{
+	return answer_request(request, answer_activation, grant);
+}
+
+/*
+ * lease_release ends a lease at once (rule 9); an older incarnation may release too. *released is false when
+ * there was nothing left to release.
+ */
+LeaseRefusal
+lease_release(const LeaseRequest *request, bool *released)
+{
+	DatabaseEntry *entry;
+	NodeSlot   *slot;
+	LeaseRefusal refusal;
+	ProcNumber	coordinator = INVALID_PROC_NUMBER;
+
+	*released = false;
+	LWLockAcquire(AmoroShared->lock, LW_EXCLUSIVE);
+	refusal = find_party(request, &entry, &slot);
+	if (refusal == LEASE_ACCEPTED && slot->state != NODE_RELEASED)
+	{
+		bool		lagged = is_laggard(entry, slot);
+
+		/* who waits for the node to leave waits for no version, and is woken too */
+		coordinator = slot->removing ? entry->coordinator_proc : INVALID_PROC_NUMBER;
+		slot->state = NODE_RELEASED;
+		slot->held = false;
+		slot->lease_epoch++;
+		slot->owed_until = 0;
+		slot->behind_since = 0;
+		*released = true;
+		if (lagged && coordinator == INVALID_PROC_NUMBER)
+			coordinator = laggard_gives_way(entry);
+	}
+	LWLockRelease(AmoroShared->lock);
+	database_entry_set_latch(coordinator);
+	return refusal;
+}
