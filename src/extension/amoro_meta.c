@@ -10,7 +10,10 @@
 #include "compat.h"
 #include "fmgr.h"
 #include "guc.h"
+#include "launcher.h"
+#include "lifecycle.h"
 #include "miscadmin.h"
+#include "procedure.h"
 #include "shmem.h"
 #include "utils/builtins.h"
 
@@ -23,12 +26,15 @@ _PG_init(void)
 {
 	guc_define();
 	change_install_callbacks();
+	procedure_install_callbacks();
 
 	/* Without preload the parts that need no coordinator work all the same (DESIGN.md, section 3). */
 	if (!process_shared_preload_libraries_in_progress)
 		return;
 
 	shmem_install_hooks();
+	lifecycle_install_hooks();
+	launcher_register();
 }
 
 PG_FUNCTION_INFO_V1(amoro_meta_timeline_id);

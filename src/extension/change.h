@@ -30,7 +30,10 @@ typedef struct MetadataChange
 extern int64 change_append(const MetadataChange *changes, int count);
 /* Registers the transaction callbacks; once, from _PG_init. */
 extern void change_install_callbacks(void);
-/* Deletes changes beyond amoro_meta.change_history in one bounded batch; true when more are left. */
+/*
+ * Deletes changes beyond amoro_meta.change_history in one bounded batch; true when more are left. Called by the
+ * coordinator in a transaction.
+ */
 extern bool change_prune(void);
 
 #endif							/* AMORO_META_CHANGE_H */

@@ -21,6 +21,15 @@
 #include "varatt.h"
 #endif
 
+/* 16 made one function of the many that ask for an owner */
+#include "utils/acl.h"
+#if PG_VERSION_NUM >= 160000
+#include "catalog/pg_database.h"
+#define compat_owns_database(database) object_ownercheck(DatabaseRelationId, database, GetUserId())
+#else
+#define compat_owns_database(database) pg_database_ownercheck(database, GetUserId())
+#endif
+
 /* 17 renamed pgprocno to a backend's MyProcNumber */
 #if PG_VERSION_NUM < 170000
 typedef int ProcNumber;

@@ -17,52 +17,92 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/lmgr.h"
+#include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
-static Oid
-extension_owner(Oid extension)
+/* Reads owner and version of the extension; false when it is not there. */
+static bool
+read_extension(Oid extension, Oid *owner, bool *same_version)
 {
 	Relation	catalog = table_open(ExtensionRelationId, AccessShareLock);
 	ScanKeyData key;
 	SysScanDesc scan;
 	HeapTuple	tuple;
-	Oid			owner = InvalidOid;
 
 	ScanKeyInit(&key, Anum_pg_extension_oid, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(extension));
 	scan = systable_beginscan(catalog, ExtensionOidIndexId, true, NULL, 1, &key);
 	tuple = systable_getnext(scan);
 	if (HeapTupleIsValid(tuple))
-		owner = ((Form_pg_extension) GETSTRUCT(tuple))->extowner;
+	{
+		bool		isnull;
+		Datum		version = heap_getattr(tuple, Anum_pg_extension_extversion, RelationGetDescr(catalog), &isnull);
+
+		*owner = ((Form_pg_extension) GETSTRUCT(tuple))->extowner;
+		*same_version = strcmp(TextDatumGetCString(version), AMORO_META_VERSION) == 0;
+	}
 	systable_endscan(scan);
 	table_close(catalog, AccessShareLock);
-	return owner;
+	return HeapTupleIsValid(tuple);
 }
 
 /*
  * Locks the extension for this transaction, so that DROP EXTENSION waits for it to end and it never sees a half
  * dropped table. The second look is needed: a drop may have committed between the first and the lock.
  */
-static Oid
-lock_extension(void)
+static ExtensionPresence
+lock_extension(Oid *owner)
 {
 	Oid			extension = get_extension_oid("amoro_meta", true);
+	bool		same_version;
+
+	if (!OidIsValid(extension))
+		return EXTENSION_ABSENT;
+	if (!ConditionalLockDatabaseObject(ExtensionRelationId, extension, 0, AccessShareLock))
+		return EXTENSION_LOCKED;
+	if (!read_extension(extension, owner, &same_version))
+		return EXTENSION_ABSENT;
+	return same_version ? EXTENSION_PRESENT : EXTENSION_OTHER_VERSION;
+}
+
+/* See coordinator_transaction.h. */
+ExtensionPresence
+coordinator_probe_extension(void)
+{
+	MemoryContext caller = CurrentMemoryContext;
+	ExtensionPresence presence;
+	Oid			owner;
+
+	CHECK_FOR_INTERRUPTS();
+	SetCurrentStatementStartTimestamp();
+	StartTransactionCommand();
+	presence = lock_extension(&owner);
+	CommitTransactionCommand();
+	MemoryContextSwitchTo(caller);
+	return presence;
+}
+
+static Oid
+lock_extension_or_raise(void)
+{
 	Oid			owner = InvalidOid;
 
-	if (OidIsValid(extension))
+	switch (lock_extension(&owner))
 	{
-		if (!ConditionalLockDatabaseObject(ExtensionRelationId, extension, 0, AccessShareLock))
+		case EXTENSION_LOCKED:
 			ereport(ERROR,
 					(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
 					 errmsg("extension \"amoro_meta\" is being dropped")));
-		owner = extension_owner(extension);
+		case EXTENSION_ABSENT:
+			ereport(ERROR,
+					(errcode(ERRCODE_UNDEFINED_OBJECT),
+					 errmsg("extension \"amoro_meta\" does not exist")));
+		case EXTENSION_PRESENT:
+		case EXTENSION_OTHER_VERSION:
+			break;
 	}
-	if (!OidIsValid(owner))
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_OBJECT),
-				 errmsg("extension \"amoro_meta\" does not exist")));
 	return owner;
 }
 
@@ -76,7 +116,7 @@ begin_transaction(void)
 	CHECK_FOR_INTERRUPTS();
 	SetCurrentStatementStartTimestamp();
 	StartTransactionCommand();
-	owner = lock_extension();
+	owner = lock_extension_or_raise();
 	SPI_connect();
 	PushActiveSnapshot(GetTransactionSnapshot());
 	/* An abort restores the user by itself, commit_transaction does it on the other path. */

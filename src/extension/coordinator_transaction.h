@@ -20,6 +20,17 @@ typedef void (*CoordinatorWork) (void *argument);
  */
 extern ErrorData *coordinator_transaction(CoordinatorWork work, void *argument);
 
+typedef enum ExtensionPresence
+{
+	EXTENSION_PRESENT,
+	EXTENSION_ABSENT,
+	EXTENSION_LOCKED,			/* somebody drops it and has not committed */
+	EXTENSION_OTHER_VERSION		/* than the library */
+} ExtensionPresence;
+
+/* Looks, in a transaction of its own. */
+extern ExtensionPresence coordinator_probe_extension(void);
+
 /* Session settings that a user's ALTER DATABASE SET must not change under the coordinator. */
 extern void coordinator_pin_settings(void);
 

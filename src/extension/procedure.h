@@ -16,7 +16,10 @@
  * call again when nothing wakes the coordinator before; 0 = none. Called by the coordinator, outside a transaction.
  */
 extern LeaseTime procedure_run_due(void);
-/* Deletes ended procedures older than amoro_meta.history_retention in one bounded batch; true when more are left. */
+/*
+ * Deletes ended procedures older than amoro_meta.history_retention in one bounded batch; true when more are left.
+ * Called by the coordinator outside a transaction.
+ */
 extern bool procedure_prune(void);
 /* Registers the transaction callbacks (a submission wakes the coordinator at commit); once, from _PG_init. */
 extern void procedure_install_callbacks(void);

@@ -161,3 +161,22 @@ database_entry_set_latch(ProcNumber proc)
 	if (proc != INVALID_PROC_NUMBER)
 		SetLatch(&ProcGlobal->allProcs[proc].procLatch);
 }
+
+/*
+ * launcher_wake wakes the launcher, from any process. It looks again at the given database in particular; InvalidOid:
+ * only at what pg_database says. The caller does not hold AmoroShared->lock.
+ */
+void
+launcher_wake(Oid probe)
+{
+	LWLockAcquire(AmoroShared->lock, LW_EXCLUSIVE);
+	if (OidIsValid(probe))
+	{
+		if (AmoroShared->probe_count < PROBE_QUEUE_SIZE)
+			AmoroShared->probe_queue[AmoroShared->probe_count++] = probe;
+		else
+			AmoroShared->rescan = true;
+	}
+	database_entry_set_latch(AmoroShared->launcher_proc);
+	LWLockRelease(AmoroShared->lock);
+}

@@ -21,6 +21,7 @@
 /* How many of the newest versions have the moment of their publication kept, for rule 8. */
 #define PUBLISH_RING_SIZE 1024
 #define SLOT_TEXT_SIZE 64
+#define PROBE_QUEUE_SIZE 16
 
 typedef enum NodeState
 {
@@ -49,7 +50,8 @@ typedef enum CoordinatorState
 	COORDINATOR_BACKOFF,		/* died or could not start; next try at backoff_until */
 	COORDINATOR_NOT_ADOPTED,	/* runs, but the data belongs to another database: passive */
 	COORDINATOR_HELD,			/* stepped aside for a command on its database */
-	COORDINATOR_ABSENT			/* the database does not have the extension */
+	COORDINATOR_ABSENT,			/* the database does not have the extension */
+	COORDINATOR_OTHER_VERSION	/* runs, but library and SQL are of different versions: passive */
 } CoordinatorState;
 
 typedef struct DatabaseEntry
@@ -59,8 +61,11 @@ typedef struct DatabaseEntry
 	pid_t		coordinator_pid;
 	ProcNumber	coordinator_proc;	/* whose latch wakes it; INVALID_PROC_NUMBER when not running */
 
-	/* 0 until the first coordinator of this server start has begun the term */
+	bool		healthy;		/* the coordinator has completed a cycle since it started */
+
+	/* 0 until the first coordinator of this server start has begun the term, and while the data is not adopted */
 	int64		term;
+	int64		highest_term;	/* no later term may be smaller, whatever a restored dump says */
 	LeaseTime	term_start;
 	LeaseTime	term_owed_until;	/* until when a node unseen in this term may hold a lease of an older one */
 	LeaseSettings settings;
@@ -86,10 +91,6 @@ typedef struct DatabaseEntry
 	int32		last_error_code;
 	char		last_error[256];
 	char		stopped_at[NAMEDATALEN];	/* the stop point where it stands, for debug_stop_at */
-
-	/* a backend whose command needs the coordinator out of the way (DROP DATABASE, CREATE DATABASE ... TEMPLATE) */
-	pid_t		hold_pid;
-	TimestampTz hold_until;
 } DatabaseEntry;
 
 typedef struct NodeSlot
@@ -127,6 +128,8 @@ typedef struct AmoroSharedState
 	ProcNumber	launcher_proc;	/* INVALID_PROC_NUMBER when not running */
 	pid_t		launcher_pid;
 	bool		rescan;			/* the launcher is to look at all databases again */
+	int32		probe_count;	/* databases in which the extension came or went; rescan when there are too many */
+	Oid			probe_queue[PROBE_QUEUE_SIZE];
 	int32		first_free_slot;	/* free slots are chained through next_in_bucket */
 	int32		slots_end;		/* no slot at or beyond this index was ever used */
 	int64		registrations;	/* how many there were in this server start */
@@ -143,5 +146,6 @@ extern void shmem_install_hooks(void);
 extern DatabaseEntry *database_entry_find(Oid database);
 extern DatabaseEntry *database_entry_claim(Oid database);
 extern void database_entry_set_latch(ProcNumber proc);
+extern void launcher_wake(Oid probe);
 
 #endif							/* AMORO_META_SHMEM_H */

@@ -43,6 +43,8 @@ CREATE FUNCTION amoro_meta.replace_singleton() RETURNS trigger
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 BEGIN
+	-- against a coordinator that starts while a dump is restored: the later of the two must see the earlier row
+	EXECUTE pg_catalog.format('LOCK TABLE %I.%I IN SHARE ROW EXCLUSIVE MODE', TG_TABLE_SCHEMA, TG_TABLE_NAME);
 	EXECUTE pg_catalog.format('DELETE FROM %I.%I', TG_TABLE_SCHEMA, TG_TABLE_NAME);
 	RETURN NEW;
 END;

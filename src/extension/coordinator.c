@@ -1,0 +1,388 @@
+/*
+ * coordinator.c
+ *		The background worker of one database: an event loop on its latch.
+ *
+ * It is also the probe: where the extension is missing it says so and ends. An ERROR
+ * never ends it, the cycle is given up and tried again later and later. It starts no
+ * transaction of its own accord while it waits, and serves interrupts everywhere:
+ * DROP DATABASE, even of another database, waits for every process to do so.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "change.h"
+#include "commands/dbcommands.h"
+#include "compat.h"
+#include "coordinator.h"
+#include "coordinator_transaction.h"
+#include "lease.h"
+#include "lifecycle.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "procedure.h"
+#include "shmem.h"
+#include "stop_point.h"
+#include "storage/condition_variable.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/lmgr.h"
+#include "tcop/tcopprot.h"
+#include "term.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+/* Covers a lost wake-up, and how often it is looked whether extension and identity are still as they were. */
+#define TICK_US (1000 * 1000)
+/* How soon it is tried again while somebody drops the extension and may yet roll back. */
+#define EXTENSION_RETRY_US (250 * 1000)
+#define FIRST_ERROR_DELAY_US (100 * 1000)
+#define LONGEST_ERROR_DELAY_US (10 * 1000 * 1000)
+
+static MemoryContext cycle_context = NULL;
+static char *database_name = NULL;
+
+/* See coordinator.h. */
+void
+coordinator_wake(Oid database)
+{
+	DatabaseEntry *entry;
+
+	if (AmoroShared == NULL)
+		return;
+	LWLockAcquire(AmoroShared->lock, LW_SHARED);
+	entry = database_entry_find(database);
+	if (entry != NULL)
+		database_entry_set_latch(entry->coordinator_proc);
+	LWLockRelease(AmoroShared->lock);
+}
+
+/*
+ * Takes the process out of the entry and tells the launcher. Registered before the connection is made, so it runs
+ * after the transaction of an interrupted cycle is aborted, its locks with it.
+ */
+static void
+leave(int code, Datum database)
+{
+	DatabaseEntry *entry;
+
+	LWLockAcquire(AmoroShared->lock, LW_EXCLUSIVE);
+	entry = database_entry_find(DatumGetObjectId(database));
+	if (entry != NULL && entry->coordinator_pid == MyProcPid)
+	{
+		entry->coordinator_pid = 0;
+		entry->coordinator_proc = INVALID_PROC_NUMBER;
+		entry->stopped_at[0] = '\0';
+		if (entry->state != COORDINATOR_ABSENT && entry->state != COORDINATOR_HELD)
+			entry->state = COORDINATOR_BACKOFF;
+	}
+	database_entry_set_latch(AmoroShared->launcher_proc);
+	LWLockRelease(AmoroShared->lock);
+}
+
+/* Enters this process into the entry of its database; false when another one is alive there. */
+static bool
+announce(void)
+{
+	DatabaseEntry *entry;
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_AMORO(tag, MyDatabaseId, LOCK_CLASS_COORDINATOR);
+	if (LockAcquire(&tag, ExclusiveLock, /* sessionLock= */ true, /* dontWait= */ true) == LOCKACQUIRE_NOT_AVAIL)
+		return false;
+
+	LWLockAcquire(AmoroShared->lock, LW_EXCLUSIVE);
+	entry = database_entry_find(MyDatabaseId);
+	if (entry != NULL)
+	{
+		entry->coordinator_pid = MyProcPid;
+		entry->coordinator_proc = MyProcNumber;
+		entry->state = COORDINATOR_STARTING;
+		entry->started_at = GetCurrentTimestamp();
+		entry->starts++;
+		entry->healthy = false;
+		entry->consecutive_failures = 0;
+		entry->backoff_until = 0;
+	}
+	LWLockRelease(AmoroShared->lock);
+	return entry != NULL;
+}
+
+/* Sets the state in the entry; true when it was another one, which is then worth a line in the log. */
+static bool
+set_state(CoordinatorState state)
+{
+	DatabaseEntry *entry;
+	bool		changed;
+
+	LWLockAcquire(AmoroShared->lock, LW_EXCLUSIVE);
+	entry = database_entry_find(MyDatabaseId);
+	changed = entry->state != state;
+	entry->state = state;
+	LWLockRelease(AmoroShared->lock);
+	return changed;
+}
+
+static void
+count_cycle(void)
+{
+	DatabaseEntry *entry;
+
+	LWLockAcquire(AmoroShared->lock, LW_EXCLUSIVE);
+	entry = database_entry_find(MyDatabaseId);
+	entry->cycles++;
+	entry->last_cycle_at = GetCurrentTimestamp();
+	entry->healthy = true;
+	entry->consecutive_failures = 0;
+	entry->backoff_until = 0;
+	LWLockRelease(AmoroShared->lock);
+}
+
+/* Counts a failed cycle; returns how long to stay away from the next one. */
+static int64
+count_error(const ErrorData *error)
+{
+	DatabaseEntry *entry;
+	int64		delay;
+
+	LWLockAcquire(AmoroShared->lock, LW_EXCLUSIVE);
+	entry = database_entry_find(MyDatabaseId);
+	delay = Min(FIRST_ERROR_DELAY_US << Min(entry->consecutive_failures, 10), LONGEST_ERROR_DELAY_US);
+	entry->errors++;
+	entry->consecutive_failures++;
+	entry->last_error_code = error->sqlerrcode;
+	strlcpy(entry->last_error, error->message ? error->message : "", sizeof(entry->last_error));
+	entry->backoff_until = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), delay / 1000);
+	LWLockRelease(AmoroShared->lock);
+	return delay;
+}
+
+/* Makes the state that the rest of a cycle needs; false when there is nothing to do but to wait. */
+static bool
+prepare_cycle(LeaseTime *next)
+{
+	static LeaseTime checked_at = 0;
+	LeaseTime	now = lease_clock_now();
+
+	if (!term_is_lost() && now >= checked_at && now < checked_at + TICK_US)
+		return true;
+	switch (coordinator_probe_extension())
+	{
+		case EXTENSION_ABSENT:
+			(void) set_state(COORDINATOR_ABSENT);
+			proc_exit(0);
+		case EXTENSION_LOCKED:
+			*next = now + EXTENSION_RETRY_US;
+			return false;
+		case EXTENSION_OTHER_VERSION:
+			if (set_state(COORDINATOR_OTHER_VERSION))
+				ereport(WARNING,
+						(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+						 errmsg("amoro_meta coordinator of database \"%s\" waits: the extension is not of version %s of the library",
+								database_name, AMORO_META_VERSION),
+						 errhint("Run ALTER EXTENSION amoro_meta UPDATE.")));
+			return false;
+		case EXTENSION_PRESENT:
+			break;
+	}
+	if (!term_establish())
+	{
+		if (set_state(COORDINATOR_NOT_ADOPTED))
+			ereport(WARNING,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("amoro_meta coordinator of database \"%s\" waits: the data belongs to another server or database",
+							database_name),
+					 errhint("If the original no longer coordinates its nodes, run SELECT adopt_database().")));
+		return false;
+	}
+	if (set_state(COORDINATOR_RUNNING))
+		ereport(LOG,
+				(errmsg("amoro_meta coordinator of database \"%s\" is running, term %lld",
+						database_name, (long long) coordinator_term())));
+	checked_at = now;
+	return true;
+}
+
+static void
+prune_changes(void *more)
+{
+	coordinator_check_term();
+	*(bool *) more = change_prune();
+}
+
+/* Deletes what nobody needs any more, a batch of each; true when more is left. */
+static bool
+keep_house(void)
+{
+	bool		more_changes = false;
+	ErrorData  *error = coordinator_transaction(prune_changes, &more_changes);
+
+	if (error != NULL)
+		ReThrowError(error);
+	(void) lease_reap(MyDatabaseId);
+	return procedure_prune() || more_changes;
+}
+
+/* One round of everything there is to do; returns the moment of the next one. */
+static LeaseTime
+run_cycle(void)
+{
+	static LeaseTime housekeeping_at = 0;
+	LeaseTime	now = lease_clock_now();
+	LeaseTime	next = now + TICK_US;
+	LeaseTime	procedures_next;
+
+	stop_point("cycle");
+	if (!prepare_cycle(&next))
+		return next;
+	term_apply_settings();
+
+	procedures_next = procedure_run_due();
+	if (procedures_next != 0)
+		next = Min(next, procedures_next);
+
+	now = lease_clock_now();
+	if (now >= housekeeping_at || housekeeping_at > now + TICK_US)
+	{
+		bool		more = keep_house();
+
+		housekeeping_at = more ? now : now + TICK_US;
+		if (more)
+			next = now;
+	}
+	return next;
+}
+
+/* Runs a cycle and survives its errors; returns how many microseconds to wait, and whether a wake-up shortens that. */
+static int64
+guarded_cycle(bool *wakeable)
+{
+	volatile int64 delay = 0;
+
+	*wakeable = true;
+	MemoryContextReset(cycle_context);
+	MemoryContextSwitchTo(cycle_context);
+	PG_TRY();
+	{
+		LeaseTime	next = run_cycle();
+
+		count_cycle();
+		delay = Max(next - lease_clock_now(), 0);
+	}
+	PG_CATCH();
+	{
+		ErrorData  *error;
+
+		HOLD_INTERRUPTS();
+		MemoryContextSwitchTo(cycle_context);
+		error = CopyErrorData();
+		EmitErrorReport();
+		AbortCurrentTransaction();
+		LWLockReleaseAll();
+		ConditionVariableCancelSleep();
+		pgstat_report_wait_end();
+		MemoryContextSwitchTo(cycle_context);
+		FlushErrorState();
+		pgstat_report_activity(STATE_IDLE, NULL);
+		delay = count_error(error);
+		*wakeable = false;
+		RESUME_INTERRUPTS();
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(cycle_context);
+	return delay;
+}
+
+/* Waits for a wake-up, or for all of the delay when the last cycle failed. Interrupts are served in any case. */
+static void
+wait_for_work(int64 delay_us, bool wakeable)
+{
+	static uint32 wait_event = 0;
+	LeaseTime	deadline = lease_clock_now() + delay_us;
+	bool		woken = false;
+
+	if (wait_event == 0)
+		wait_event = WaitEventExtensionNew("AmoroMetaCoordinatorMain");
+	do
+	{
+		int64		left = deadline - lease_clock_now();
+
+		/* The lease clock may be shifted by a test: never wait for longer than was asked for. */
+		left = Min(Max(left, 0), delay_us);
+		if (WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, (long) (left + 999) / 1000,
+					  wait_event) & WL_LATCH_SET)
+			woken = true;
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+		if (ConfigReloadPending)
+		{
+			ConfigReloadPending = false;
+			ProcessConfigFile(PGC_SIGHUP);
+			return;
+		}
+	} while (lease_clock_now() < deadline && !(woken && wakeable));
+}
+
+/* Serves interrupts outside a cycle as well: a cancellation that comes while it waits is nothing to cancel. */
+static void
+guarded_wait(int64 delay_us, bool wakeable)
+{
+	PG_TRY();
+	{
+		wait_for_work(delay_us, wakeable);
+	}
+	PG_CATCH();
+	{
+		HOLD_INTERRUPTS();
+		MemoryContextSwitchTo(cycle_context);
+		FlushErrorState();
+		pgstat_report_wait_end();
+		RESUME_INTERRUPTS();
+	}
+	PG_END_TRY();
+}
+
+static void
+connect_to_database(Oid database)
+{
+	before_shmem_exit(leave, ObjectIdGetDatum(database));
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	/* Not a flag of our own: a wait for a synchronous standby ends for this one only, and so does a fast shutdown. */
+	pqsignal(SIGTERM, die);
+	BackgroundWorkerUnblockSignals();
+	BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
+}
+
+/* Entry point of the process; its argument is the oid of the database. */
+void
+amoro_meta_coordinator_main(Datum database)
+{
+	bool		wakeable;
+
+	connect_to_database(DatumGetObjectId(database));
+	if (!announce())
+		proc_exit(0);
+	/* Only now: who takes the hold after this look finds our pid in the entry. */
+	if (lifecycle_is_held(MyDatabaseId))
+	{
+		(void) set_state(COORDINATOR_HELD);
+		proc_exit(0);
+	}
+	coordinator_pin_settings();
+	cycle_context = AllocSetContextCreate(TopMemoryContext, "amoro_meta cycle", ALLOCSET_DEFAULT_SIZES);
+	SetCurrentStatementStartTimestamp();
+	StartTransactionCommand();
+	database_name = MemoryContextStrdup(TopMemoryContext, get_database_name(MyDatabaseId));
+	CommitTransactionCommand();
+	pgstat_report_appname("amoro_meta coordinator");
+	pgstat_report_activity(STATE_IDLE, NULL);
+
+	for (;;)
+	{
+		int64		delay = guarded_cycle(&wakeable);
+
+		guarded_wait(delay, wakeable);
+	}
+}

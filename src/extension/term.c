@@ -1,0 +1,357 @@
+/*
+ * term.c
+ *		The reign of a coordinator.
+ *
+ * A term is timeline << 32 | boot counter. The first coordinator of a server start in
+ * a database begins it; one that starts later in the same server start goes on with
+ * it, because shared memory has lived on. Whatever a grant relies on is committed
+ * before it is published: the term, and the longest lease. The commit waits for a
+ * synchronous standby if there is one, since it may be the next to reign.
+ */
+#include "postgres.h"
+
+#include "access/xlog.h"
+#include "catalog/pg_type.h"
+#include "compat.h"
+#include "coordinator.h"
+#include "coordinator_transaction.h"
+#include "error_codes.h"
+#include "executor/spi.h"
+#include "guc.h"
+#include "lease.h"
+#include "miscadmin.h"
+#include "shmem.h"
+#include "stop_point.h"
+#include "term.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+#include "utils/uuid.h"
+
+/* What the transaction that begins a term finds and decides. */
+typedef struct TermWork
+{
+	MemoryContext context;		/* outlives the transaction */
+	bool		adopted;
+	int64		term;
+	LeaseSettings settings;
+	int64		longest_owed_us;
+	int64		version;
+	RegisteredNode *nodes;
+	int			node_count;
+} TermWork;
+
+/* The rows of amoro_meta.identity and amoro_meta.coordinator as they are read. */
+typedef struct TermRows
+{
+	bool		has_identity;
+	int64		system_identifier;
+	Oid			database;
+	bool		has_coordinator;
+	int64		term;
+	int32		boot_counter;
+	int64		longest_lease_us;
+	int64		longest_owed_us;
+} TermRows;
+
+static int64 my_term = 0;
+
+/* See coordinator.h. */
+int64
+coordinator_term(void)
+{
+	return my_term;
+}
+
+/* See term.h. */
+bool
+term_is_lost(void)
+{
+	return my_term == 0;
+}
+
+static int64
+column_int64(int column, bool *isnull)
+{
+	return DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, column, isnull));
+}
+
+static void
+read_rows(TermRows *rows)
+{
+	bool		isnull;
+
+	memset(rows, 0, sizeof(*rows));
+	SPI_execute("SELECT i.system_identifier, i.database_oid::bigint, c.term, c.boot_counter::bigint,"
+				" c.longest_lease_us, c.longest_owed_us"
+				" FROM (VALUES (1)) one LEFT JOIN amoro_meta.identity i ON true LEFT JOIN amoro_meta.coordinator c ON true",
+				/* read_only= */ false, /* count= */ 1);
+	rows->system_identifier = column_int64(1, &isnull);
+	rows->has_identity = !isnull;
+	rows->database = (Oid) column_int64(2, &isnull);
+	rows->term = column_int64(3, &isnull);
+	rows->has_coordinator = !isnull;
+	rows->boot_counter = (int32) column_int64(4, &isnull);
+	rows->longest_lease_us = column_int64(5, &isnull);
+	rows->longest_owed_us = column_int64(6, &isnull);
+}
+
+static bool
+is_ours(const TermRows *rows)
+{
+	return (uint64) rows->system_identifier == GetSystemIdentifier() && rows->database == MyDatabaseId;
+}
+
+static bool
+same_settings(const LeaseSettings *a, const LeaseSettings *b)
+{
+	return a->lease_us == b->lease_us && a->owed_us == b->owed_us &&
+		a->max_clock_drift_ppm == b->max_clock_drift_ppm &&
+		a->heartbeat_interval_ms == b->heartbeat_interval_ms && a->ack_timeout_us == b->ack_timeout_us;
+}
+
+/* The settings of the configuration, if they fit together; says once for each combination what does not. */
+static bool
+read_settings(LeaseSettings *settings)
+{
+	static LeaseSettings refused;
+	const char *problem = NULL;
+	const char *detail = NULL;
+
+	if (lease_settings_check(settings, &problem, &detail))
+	{
+		memset(&refused, 0, sizeof(refused));
+		return true;
+	}
+	if (!same_settings(settings, &refused))
+		ereport(WARNING,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("amoro_meta does not use its lease settings: %s", problem),
+				 errdetail_internal("%s", detail),
+				 errhint("Correct the settings in the configuration file, then SELECT pg_reload_conf();")));
+	refused = *settings;
+	return false;
+}
+
+/* The entry of this database; AmoroShared->lock is held. The coordinator has announced itself, so there is one. */
+static DatabaseEntry *
+own_entry_locked(void)
+{
+	DatabaseEntry *entry = database_entry_find(MyDatabaseId);
+
+	if (entry == NULL)
+		elog(ERROR, "amoro_meta has no entry for database %u", MyDatabaseId);
+	return entry;
+}
+
+static int64
+next_term(const TermRows *rows, int32 *boot_counter)
+{
+	int64		highest;
+	int64		timeline = (int64) GetWALInsertionTimeLine();
+
+	LWLockAcquire(AmoroShared->lock, LW_SHARED);
+	highest = own_entry_locked()->highest_term;
+	LWLockRelease(AmoroShared->lock);
+
+	/* Dropped and created again, or restored from a dump, the row may be behind what this server start already used. */
+	*boot_counter = rows->has_coordinator ? rows->boot_counter : 0;
+	if (highest >> 32 == timeline)
+		*boot_counter = Max(*boot_counter, (int32) (highest & PG_INT32_MAX));
+	if (*boot_counter == PG_INT32_MAX)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("there is no term after the %dth of a timeline", PG_INT32_MAX)));
+	*boot_counter += 1;
+	return timeline << 32 | *boot_counter;
+}
+
+static void
+read_nodes(TermWork *work)
+{
+	bool		isnull;
+
+	SPI_execute("SELECT node_id, incarnation, registered_by::oid, removing FROM amoro_meta.node", false, 0);
+	work->node_count = (int) SPI_processed;
+	work->nodes = MemoryContextAllocZero(work->context, mul_size(Max(SPI_processed, 1), sizeof(RegisteredNode)));
+	for (int i = 0; i < work->node_count; i++)
+	{
+		HeapTuple	row = SPI_tuptable->vals[i];
+		TupleDesc	shape = SPI_tuptable->tupdesc;
+
+		work->nodes[i].node_id = DatumGetInt64(SPI_getbinval(row, shape, 1, &isnull));
+		work->nodes[i].incarnation = *DatumGetUUIDP(SPI_getbinval(row, shape, 2, &isnull));
+		work->nodes[i].role = DatumGetObjectId(SPI_getbinval(row, shape, 3, &isnull));
+		work->nodes[i].removing = DatumGetBool(SPI_getbinval(row, shape, 4, &isnull));
+	}
+	SPI_execute("SELECT version FROM amoro_meta.metadata_version", false, 1);
+	work->version = SPI_processed == 1 ? column_int64(1, &isnull) : 0;
+}
+
+static void
+write_term(TermWork *work, const TermRows *rows, int32 boot_counter)
+{
+	Oid			types[4] = {INT8OID, INT4OID, INT8OID, INT8OID};
+	Datum		values[4] = {
+		Int64GetDatum(work->term), Int32GetDatum(boot_counter),
+		Int64GetDatum(Max(rows->longest_lease_us, work->settings.lease_us)),
+		Int64GetDatum(work->longest_owed_us)
+	};
+
+	/* The trigger replace_singleton makes this row take the place of the old one. */
+	SPI_execute_with_args("INSERT INTO amoro_meta.coordinator"
+						  " (term, boot_counter, longest_lease_us, longest_owed_us, term_started_at)"
+						  " VALUES ($1, $2, $3, $4, pg_catalog.clock_timestamp())",
+						  4, types, values, NULL, false, 0);
+}
+
+static void
+write_identity(void)
+{
+	Oid			types[2] = {INT8OID, OIDOID};
+	Datum		values[2] = {Int64GetDatum((int64) GetSystemIdentifier()), ObjectIdGetDatum(MyDatabaseId)};
+
+	SPI_execute_with_args("INSERT INTO amoro_meta.identity (system_identifier, database_oid, database_name, adopted_at)"
+						  " VALUES ($1, $2, pg_catalog.current_database(), pg_catalog.clock_timestamp())",
+						  2, types, values, NULL, false, 0);
+}
+
+/* Reads whether the data is ours, and the term of this server start if it still is the one in the row. */
+static void
+read_term(void *argument)
+{
+	TermWork   *work = argument;
+	TermRows	rows;
+
+	read_rows(&rows);
+	work->adopted = !rows.has_identity || is_ours(&rows);
+	LWLockAcquire(AmoroShared->lock, LW_SHARED);
+	work->term = own_entry_locked()->term;
+	LWLockRelease(AmoroShared->lock);
+	if (!rows.has_identity || !work->adopted || work->term != rows.term)
+		work->term = 0;
+}
+
+static void
+begin_term(void *argument)
+{
+	TermWork   *work = argument;
+	TermRows	rows;
+	int32		boot_counter;
+
+	/* Against a dump that is being restored at this moment: what was read before the lock is read again. */
+	SPI_execute("LOCK TABLE amoro_meta.identity, amoro_meta.coordinator IN SHARE ROW EXCLUSIVE MODE", false, 0);
+	read_rows(&rows);
+	work->adopted = !rows.has_identity || is_ours(&rows);
+	if (!work->adopted)
+		return;
+	if (!rows.has_identity)
+		write_identity();
+	work->term = next_term(&rows, &boot_counter);
+	if (!read_settings(&work->settings))
+		memset(&work->settings, 0, sizeof(work->settings));
+	work->longest_owed_us = Max(rows.longest_owed_us, work->settings.owed_us);
+	write_term(work, &rows, boot_counter);
+	read_nodes(work);
+}
+
+static void
+run(CoordinatorWork work, void *argument)
+{
+	ErrorData  *error = coordinator_transaction(work, argument);
+
+	if (error != NULL)
+		ReThrowError(error);
+}
+
+/* See term.h. */
+bool
+term_establish(void)
+{
+	TermWork	work = {.context = CurrentMemoryContext};
+
+	run(read_term, &work);
+	if (work.term != 0)
+	{
+		my_term = work.term;
+		return true;
+	}
+	/* Without a term no lease is granted, so those that are out run out. */
+	my_term = 0;
+	lease_end_term(MyDatabaseId);
+	if (work.adopted)
+		run(begin_term, &work);
+	if (!work.adopted)
+		return false;
+	stop_point("begin_term");
+	lease_begin_term(MyDatabaseId, work.term, work.settings, work.longest_owed_us, work.version,
+					 work.nodes, work.node_count);
+	LWLockAcquire(AmoroShared->lock, LW_EXCLUSIVE);
+	own_entry_locked()->highest_term = work.term;
+	LWLockRelease(AmoroShared->lock);
+	my_term = work.term;
+	return true;
+}
+
+/* Always a write, so that the commit waits for the standby even if an interrupted attempt has left the values behind. */
+static void
+write_longest_lease(void *argument)
+{
+	LeaseSettings *settings = argument;
+	Oid			types[2] = {INT8OID, INT8OID};
+	Datum		values[2] = {Int64GetDatum(settings->lease_us), Int64GetDatum(settings->owed_us)};
+
+	coordinator_check_term();
+	SPI_execute_with_args("UPDATE amoro_meta.coordinator SET"
+						  " longest_lease_us = GREATEST(longest_lease_us, $1), longest_owed_us = GREATEST(longest_owed_us, $2)",
+						  2, types, values, NULL, false, 0);
+}
+
+/* See term.h. */
+void
+term_apply_settings(void)
+{
+	LeaseSettings wanted;
+	LeaseSettings current;
+
+	if (!read_settings(&wanted))
+		return;
+	LWLockAcquire(AmoroShared->lock, LW_SHARED);
+	current = own_entry_locked()->settings;
+	LWLockRelease(AmoroShared->lock);
+	if (same_settings(&wanted, &current))
+		return;
+	run(write_longest_lease, &wanted);
+	lease_publish_settings(MyDatabaseId, wanted);
+}
+
+/* See coordinator.h. */
+void
+coordinator_check_term(void)
+{
+	static SPIPlanPtr plan = NULL;
+	TermRows	rows = {0};
+	bool		isnull;
+
+	if (plan == NULL)
+	{
+		plan = SPI_prepare("SELECT c.term, i.system_identifier, i.database_oid::bigint"
+						   " FROM amoro_meta.coordinator c, amoro_meta.identity i FOR SHARE OF c", 0, NULL);
+		if (plan == NULL || SPI_keepplan(plan) != 0)
+			elog(ERROR, "could not prepare the check of the term: %s", SPI_result_code_string(SPI_result));
+	}
+	SPI_execute_plan(plan, NULL, NULL, /* read_only= */ false, /* count= */ 1);
+	if (SPI_processed == 1)
+	{
+		rows.term = column_int64(1, &isnull);
+		rows.system_identifier = column_int64(2, &isnull);
+		rows.database = (Oid) column_int64(3, &isnull);
+	}
+	if (my_term == 0 || rows.term != my_term || !is_ours(&rows))
+	{
+		my_term = 0;
+		ereport(ERROR,
+				(errcode(ERRCODE_AMORO_STALE_TERM),
+				 errmsg("the term of this coordinator is over"),
+				 errdetail("Another term was begun, or the data was replaced by that of a dump.")));
+	}
+}
