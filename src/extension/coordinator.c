@@ -44,19 +44,35 @@
 static MemoryContext cycle_context = NULL;
 static char *database_name = NULL;
 
-/* See coordinator.h. */
-void
-coordinator_wake(Oid database)
+static void
+wake(Oid database, bool recheck)
 {
 	DatabaseEntry *entry;
 
 	if (AmoroShared == NULL)
 		return;
-	LWLockAcquire(AmoroShared->lock, LW_SHARED);
+	LWLockAcquire(AmoroShared->lock, LW_EXCLUSIVE);
 	entry = database_entry_find(database);
 	if (entry != NULL)
+	{
+		entry->recheck = entry->recheck || recheck;
 		database_entry_set_latch(entry->coordinator_proc);
+	}
 	LWLockRelease(AmoroShared->lock);
+}
+
+/* See coordinator.h. */
+void
+coordinator_wake(Oid database)
+{
+	wake(database, false);
+}
+
+/* See coordinator.h. */
+void
+coordinator_recheck(Oid database)
+{
+	wake(database, true);
 }
 
 /*
@@ -159,6 +175,20 @@ count_error(const ErrorData *error)
 	return delay;
 }
 
+static bool
+take_recheck(void)
+{
+	DatabaseEntry *entry;
+	bool		recheck;
+
+	LWLockAcquire(AmoroShared->lock, LW_EXCLUSIVE);
+	entry = database_entry_find(MyDatabaseId);
+	recheck = entry->recheck;
+	entry->recheck = false;
+	LWLockRelease(AmoroShared->lock);
+	return recheck;
+}
+
 /* Makes the state that the rest of a cycle needs; false when there is nothing to do but to wait. */
 static bool
 prepare_cycle(LeaseTime *next)
@@ -166,7 +196,7 @@ prepare_cycle(LeaseTime *next)
 	static LeaseTime checked_at = 0;
 	LeaseTime	now = lease_clock_now();
 
-	if (!term_is_lost() && now >= checked_at && now < checked_at + TICK_US)
+	if (!take_recheck() && !term_is_lost() && now >= checked_at && now < checked_at + TICK_US)
 		return true;
 	switch (coordinator_probe_extension())
 	{

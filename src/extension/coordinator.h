@@ -10,6 +10,8 @@
 extern PGDLLEXPORT void amoro_meta_coordinator_main(Datum database);
 /* Wakes the coordinator of this database, from any backend. */
 extern void coordinator_wake(Oid database);
+/* Wakes it to look again whether the extension is there and the data is its own. */
+extern void coordinator_recheck(Oid database);
 /* The term under which this coordinator works; 0 elsewhere. */
 extern int64 coordinator_term(void);
 /*

@@ -88,21 +88,16 @@ static Oid
 lock_extension_or_raise(void)
 {
 	Oid			owner = InvalidOid;
+	ExtensionPresence presence = lock_extension(&owner);
 
-	switch (lock_extension(&owner))
-	{
-		case EXTENSION_LOCKED:
-			ereport(ERROR,
-					(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
-					 errmsg("extension \"amoro_meta\" is being dropped")));
-		case EXTENSION_ABSENT:
-			ereport(ERROR,
-					(errcode(ERRCODE_UNDEFINED_OBJECT),
-					 errmsg("extension \"amoro_meta\" does not exist")));
-		case EXTENSION_PRESENT:
-		case EXTENSION_OTHER_VERSION:
-			break;
-	}
+	if (presence == EXTENSION_LOCKED)
+		ereport(ERROR,
+				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+				 errmsg("extension \"amoro_meta\" is being dropped")));
+	if (presence == EXTENSION_ABSENT)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("extension \"amoro_meta\" does not exist")));
 	return owner;
 }
 

@@ -220,7 +220,7 @@ finish_transaction(XactEvent event, void *arg)
 	if (event == XACT_EVENT_COMMIT)
 	{
 		if (extension_changed || wake_wanted)
-			coordinator_wake(MyDatabaseId);
+			coordinator_recheck(MyDatabaseId);
 		if (extension_changed)
 			launcher_wake(MyDatabaseId);
 		else if (database_changed)
@@ -242,11 +242,11 @@ lifecycle_install_hooks(void)
 	RegisterXactCallback(finish_transaction, NULL);
 }
 
-PG_FUNCTION_INFO_V1(amoro_meta_wake_coordinator);
+PG_FUNCTION_INFO_V1(amoro_meta_recheck_identity);
 
-/* Wakes the coordinator of this database when the transaction commits; false when the library is not preloaded. */
+/* Has the coordinator of this database look at its identity again when the transaction commits; false when the library is not preloaded. */
 Datum
-amoro_meta_wake_coordinator(PG_FUNCTION_ARGS)
+amoro_meta_recheck_identity(PG_FUNCTION_ARGS)
 {
 	wake_wanted = AmoroShared != NULL;
 	PG_RETURN_BOOL(wake_wanted);

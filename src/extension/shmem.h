@@ -61,6 +61,7 @@ typedef struct DatabaseEntry
 	pid_t		coordinator_pid;
 	ProcNumber	coordinator_proc;	/* whose latch wakes it; INVALID_PROC_NUMBER when not running */
 
+	bool		recheck;		/* extension or identity may have changed: the next cycle looks again */
 	bool		healthy;		/* the coordinator has completed a cycle since it started */
 
 	/* 0 until the first coordinator of this server start has begun the term, and while the data is not adopted */
