@@ -49,6 +49,11 @@ typedef int ProcNumber;
 #define compat_disable_transaction_timeout() ((void) 0)
 #endif
 
+/* 18 writes it before the function, and took pg_attribute_noreturn() away */
+#if PG_VERSION_NUM < 180000
+#define pg_noreturn __attribute__((noreturn))
+#endif
+
 /* 18 lets a module say its name and version */
 #if PG_VERSION_NUM >= 180000
 #define AMORO_META_MODULE_MAGIC PG_MODULE_MAGIC_EXT(.name = "amoro_meta", .version = AMORO_META_VERSION)

@@ -113,7 +113,7 @@ extern LeaseRefusal lease_activate(const LeaseRequest *request, LeaseGrant *gran
 extern LeaseRefusal lease_release(const LeaseRequest *request, bool *released);
 /* Raises AM005 unless this database has a term that was begun in this server start. */
 extern void lease_require_coordinator(void);
-extern void lease_raise(LeaseRefusal refusal, const LeaseRequest *request) pg_attribute_noreturn();
+pg_noreturn extern void lease_raise(LeaseRefusal refusal, const LeaseRequest *request);
 
 /* lease_registration.c: a slot from the call of register_node to the end of its transaction */
 extern LeaseRefusal lease_register(const LeaseRequest *request, LeaseGrant *grant, int64 *registration);
