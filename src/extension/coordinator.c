@@ -198,6 +198,7 @@ prepare_cycle(LeaseTime *next)
 
 	if (!take_recheck() && !term_is_lost() && now >= checked_at && now < checked_at + TICK_US)
 		return true;
+	checked_at = 0;
 	switch (coordinator_probe_extension())
 	{
 		case EXTENSION_ABSENT:

@@ -234,6 +234,21 @@ set_entry_state(Oid database, CoordinatorState state, int64 backoff_us)
 	return entry != NULL;
 }
 
+static void
+forget_state(Oid database)
+{
+	DatabaseEntry *entry;
+
+	LWLockAcquire(AmoroShared->lock, LW_EXCLUSIVE);
+	entry = database_entry_find(database);
+	if (entry != NULL)
+	{
+		entry->state = COORDINATOR_NONE;
+		entry->backoff_until = 0;
+	}
+	LWLockRelease(AmoroShared->lock);
+}
+
 /* Gives the entry back; one with a term in it is kept while its database exists: no later term may be smaller. */
 static void
 release_entry(Watch *watch)
@@ -422,8 +437,8 @@ attend(Watch *watch)
 	if (!watch->wanted)
 	{
 		/* Its leases stay as they are: a coordinator that does not run fences nobody. */
-		if (watch->exists && watch->state == WATCH_WAITING)
-			(void) set_entry_state(watch->database, COORDINATOR_NONE, 0);
+		if (watch->state == WATCH_WAITING)
+			forget_state(watch->database);
 		watch->state = WATCH_ABSENT;
 	}
 	else if (lease_clock_now() >= watch->due && count_starting() < MOST_AT_ONCE)
