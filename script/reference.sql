@@ -14,7 +14,7 @@ WITH member AS (
 argument AS (
 	SELECT member.oid, string_agg(E'\n\t' || trim(a), ',' ORDER BY n) AS list
 	FROM member, regexp_split_to_table(pg_get_function_arguments(member.oid), ', (?![^(]*\))') WITH ORDINALITY AS s (a, n)
-	WHERE trim(a) NOT LIKE 'OUT %'
+	WHERE trim(a) NOT LIKE 'OUT %' AND trim(a) <> ''
 	GROUP BY member.oid)
 SELECT format(E'\n### %s\n\n```sql\n%s(%s)\n\tRETURNS %s\n```\n\n%s\n\nFor: %s.', proname, proname,
 	coalesce(list || E'\n', ''), pg_get_function_result(member.oid), obj_description(member.oid, 'pg_proc'),
