@@ -80,6 +80,7 @@ initialize_shared_memory(void)
 		AmoroNodeBuckets[i] = -1;
 	}
 	AmoroShared->first_free_slot = 0;
+	ConditionVariableInit(&AmoroShared->procedure_ended);
 }
 
 static void

@@ -14,6 +14,7 @@
 
 #include "clock.h"
 #include "compat.h"
+#include "storage/condition_variable.h"
 #include "storage/lwlock.h"
 #include "utils/timestamp.h"
 #include "utils/uuid.h"
@@ -132,6 +133,7 @@ typedef struct AmoroSharedState
 	int32		probe_count;	/* databases in which the extension came or went; rescan when there are too many */
 	Oid			probe_queue[PROBE_QUEUE_SIZE];
 	int32		first_free_slot;	/* free slots are chained through next_in_bucket */
+	ConditionVariable procedure_ended;	/* in some database; who waits for one of its own looks again */
 	int32		slots_end;		/* no slot at or beyond this index was ever used */
 	int64		registrations;	/* how many there were in this server start */
 	/* after this struct: databases, then slots, then hash buckets */

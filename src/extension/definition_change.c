@@ -1,0 +1,192 @@
+/*
+ * definition_change.c
+ *		Changes of a definition, for alter_table: a list of objects, each with the key "op".
+ *
+ * Columns evolve as the Iceberg specification lets them: by id, so that old files stay
+ * readable. An id that was used once is never given to another column.
+ */
+#include "postgres.h"
+
+#include "definition.h"
+#include "definition_parts.h"
+#include "miscadmin.h"
+#include "object_name.h"
+
+#define MAX_CHANGES 1000
+
+typedef struct Change
+{
+	const char *operation;
+	const char *keys[6];		/* that it may have; ends with NULL */
+	void		(*apply) (const JsonPlace *change, Definition *definition);
+} Change;
+
+static char *
+read_column_name(const JsonPlace *place, const char *name, const List *siblings)
+{
+	const char *problem = object_name_problem(name);
+
+	if (problem != NULL)
+		json_refuse(place, "invalid name of a column: %s", problem);
+	if (iceberg_field_find(siblings, name) != NULL)
+		json_refuse(place, "column \"%s\" already exists", json_excerpt(name));
+	return pstrdup(name);
+}
+
+static void
+add_column(const JsonPlace *change, Definition *definition)
+{
+	JsonPlace	column = json_required_member(change, "column");
+	JsonPlace	type = json_required_member(change, "type");
+	JsonPlace	member;
+	ColumnPath	path = column_path(&column, definition);
+	IcebergField *field = palloc0_object(IcebergField);
+
+	if (path.parent != NULL && path.parent->kind != ICEBERG_STRUCT)
+		json_refuse(&column, "a %s has no columns of its own", iceberg_type_name(path.parent));
+	field->name = read_column_name(&column, path.name, *path.siblings);
+	field->type = iceberg_type_read(&type);
+	field->comment = json_optional_string(change, "comment");
+	/* the rows that are there have no value for it */
+	if (json_member(change, "required", &member) && json_boolean(&member))
+		json_refuse(&member, "a column that is added cannot be required");
+	*path.siblings = lappend(*path.siblings, field);
+	column_assign_ids(&type, definition);
+}
+
+static void
+drop_column(const JsonPlace *change, Definition *definition)
+{
+	JsonPlace	column = json_required_member(change, "column");
+	ColumnPath	path = column_path_existing(&column, definition);
+
+	if (path.parent != NULL && path.parent->kind != ICEBERG_STRUCT)
+		json_refuse(&column, "the \"%s\" of a %s cannot be dropped", path.name, iceberg_type_name(path.parent));
+	if (list_length(*path.siblings) == 1)
+		json_refuse(&column, "column \"%s\" is the only one", json_excerpt(path.name));
+	if (column_is_used(definition, path.field))
+		json_refuse(&column, "column \"%s\" is part of the partitioning or of the primary key", json_excerpt(path.name));
+	*path.siblings = list_delete_ptr(*path.siblings, path.field);
+}
+
+static void
+rename_column(const JsonPlace *change, Definition *definition)
+{
+	JsonPlace	column = json_required_member(change, "column");
+	JsonPlace	new_name = json_required_member(change, "new_name");
+	ColumnPath	path = column_path_existing(&column, definition);
+
+	if (path.parent != NULL && path.parent->kind != ICEBERG_STRUCT)
+		json_refuse(&column, "the \"%s\" of a %s cannot be renamed", path.name, iceberg_type_name(path.parent));
+	path.field->name = read_column_name(&new_name, json_string(&new_name), *path.siblings);
+}
+
+static void
+retype_column(const JsonPlace *change, Definition *definition)
+{
+	JsonPlace	column = json_required_member(change, "column");
+	JsonPlace	type = json_required_member(change, "type");
+	ColumnPath	path = column_path_existing(&column, definition);
+	IcebergType *new_type = iceberg_type_read(&type);
+
+	if (!iceberg_type_can_become(path.field->type, new_type))
+		json_refuse(&type, "column \"%s\" of type %s cannot become %s: only int to long, float to double and a wider "
+					"decimal of the same scale are possible", json_excerpt(path.name),
+					iceberg_type_name(path.field->type), iceberg_type_name(new_type));
+	/* the key of a map is compared: files with either type must agree on what is equal */
+	if (path.parent != NULL && path.parent->kind == ICEBERG_MAP && strcmp(path.name, "key") == 0)
+		json_refuse(&column, "the type of a map's key cannot change");
+	path.field->type = new_type;
+}
+
+static void
+set_properties(const JsonPlace *change, Definition *definition)
+{
+	JsonPlace	properties = json_required_member(change, "properties");
+
+	definition->properties = properties_merge(definition->properties, properties_read(&properties));
+}
+
+static void
+remove_properties(const JsonPlace *change, Definition *definition)
+{
+	JsonPlace	keys = json_required_member(change, "keys");
+	int			size = json_array_size(&keys);
+
+	for (int i = 0; i < size; i++)
+	{
+		JsonPlace	key = json_array_item(&keys, i);
+
+		definition->properties = properties_remove(definition->properties, json_string(&key));
+	}
+}
+
+static void
+set_ttl(const JsonPlace *change, Definition *definition)
+{
+	JsonPlace	ttl = json_required_member(change, "ttl");
+
+	definition->ttl = json_integer(&ttl, 1, PG_INT64_MAX);
+}
+
+static void
+unset_ttl(const JsonPlace *change, Definition *definition)
+{
+	definition->ttl = 0;
+}
+
+static const Change changes_known[] = {
+	{"add_column", {"op", "column", "type", "comment", "required", NULL}, add_column},
+	{"drop_column", {"op", "column", NULL}, drop_column},
+	{"rename_column", {"op", "column", "new_name", NULL}, rename_column},
+	{"retype_column", {"op", "column", "type", NULL}, retype_column},
+	{"set_properties", {"op", "properties", NULL}, set_properties},
+	{"remove_properties", {"op", "keys", NULL}, remove_properties},
+	{"set_ttl", {"op", "ttl", NULL}, set_ttl},
+	{"unset_ttl", {"op", NULL}, unset_ttl},
+};
+
+static const Change *
+find_change(const JsonPlace *change)
+{
+	JsonPlace	member;
+	char	   *operation;
+
+	json_require_object(change);
+	member = json_required_member(change, "op");
+	operation = json_string(&member);
+	for (int i = 0; i < lengthof(changes_known); i++)
+	{
+		if (strcmp(changes_known[i].operation, operation) == 0)
+			return &changes_known[i];
+	}
+	json_refuse(&member, "unknown operation \"%s\", expected add_column, drop_column, rename_column, retype_column, "
+				"set_properties, remove_properties, set_ttl or unset_ttl", json_excerpt(operation));
+}
+
+/*
+ * definition_alter applies changes in order. See the header.
+ */
+Jsonb *
+definition_alter(Jsonb *definition_document, Jsonb *changes)
+{
+	JsonPlace	document = json_document(definition_document);
+	JsonPlace	list = json_document(changes);
+	Definition *definition = definition_read(&document);
+	int			size = json_array_size(&list);
+
+	if (size == 0)
+		json_refuse(&list, "expected at least one change");
+	if (size > MAX_CHANGES)
+		json_refuse(&list, "more than %d changes", MAX_CHANGES);
+	for (int i = 0; i < size; i++)
+	{
+		JsonPlace	place = json_array_item(&list, i);
+		const Change *change = find_change(&place);
+
+		CHECK_FOR_INTERRUPTS();
+		json_require_known_keys(&place, change->keys);
+		change->apply(&place, definition);
+	}
+	return definition_write(definition);
+}

@@ -1,0 +1,50 @@
+/*
+ * node_action.c
+ *		What remove_node does in its steps (rule 9 of DESIGN.md, section 4).
+ */
+#include "postgres.h"
+
+#include "lease.h"
+#include "miscadmin.h"
+#include "node_action.h"
+#include "procedure_sql.h"
+
+/* From here on the node can neither register nor activate, and its heartbeats are told to leave. */
+ActionResult
+node_remove_mark(Procedure *procedure)
+{
+	SqlArgument id = sql_bigint(procedure->object_id);
+
+	procedure_sql("UPDATE amoro_meta.node SET removing = true WHERE node_id = $1", SPI_OK_UPDATE, 1, &id);
+	return ACTION_NEXT;
+}
+
+/* The node may come back: it registers or activates again, if it was told to leave already. */
+ActionResult
+node_remove_undo(Procedure *procedure)
+{
+	SqlArgument id = sql_bigint(procedure->object_id);
+
+	procedure_sql("UPDATE amoro_meta.node SET removing = false WHERE node_id = $1", SPI_OK_UPDATE, 1, &id);
+	lease_node_stays(MyDatabaseId, procedure->object_id);
+	return ACTION_NEXT;
+}
+
+ActionResult
+node_remove_commit(Procedure *procedure)
+{
+	SqlArgument id = sql_bigint(procedure->object_id);
+
+	if (!lease_node_gone(MyDatabaseId, procedure->object_id, &procedure->look_again_at))
+		return ACTION_WAIT;
+	procedure_sql("DELETE FROM amoro_meta.node WHERE node_id = $1", SPI_OK_DELETE, 1, &id);
+	return ACTION_NEXT;
+}
+
+/* A step of its own, because it must follow the commit of the deletion and survive a crash in between. */
+ActionResult
+node_remove_forget(Procedure *procedure)
+{
+	lease_forget_node(MyDatabaseId, procedure->object_id);
+	return ACTION_NEXT;
+}

@@ -1,0 +1,35 @@
+/*
+ * object_action.h
+ *		What the procedures on databases and tables do in their steps.
+ */
+#ifndef AMORO_META_OBJECT_ACTION_H
+#define AMORO_META_OBJECT_ACTION_H
+
+#include "procedure_machine.h"
+
+/* database_action.c */
+extern ActionResult database_create_mark(Procedure *procedure);
+extern ActionResult database_create_commit(Procedure *procedure);
+extern ActionResult database_drop_mark(Procedure *procedure);
+extern ActionResult database_drop_begin(Procedure *procedure);
+extern ActionResult database_drop_continue(Procedure *procedure);
+/* Raises 42704 unless the database is there, and AM401 when a procedure works on it. */
+extern void database_require_normal(int64 database_id, const char *database_name);
+
+/* table_action.c */
+extern ActionResult table_create_mark(Procedure *procedure);
+extern ActionResult table_create_commit(Procedure *procedure);
+extern ActionResult table_alter_mark(Procedure *procedure);
+extern ActionResult table_alter_commit(Procedure *procedure);
+extern ActionResult table_rename_mark(Procedure *procedure);
+extern ActionResult table_rename_commit(Procedure *procedure);
+extern ActionResult table_drop_mark(Procedure *procedure);
+extern ActionResult table_drop_commit(Procedure *procedure);
+
+/* object_action.c */
+extern ActionResult object_finish(Procedure *procedure);
+extern ActionResult object_undo_nothing(Procedure *procedure);
+/* Takes back every marker of the procedure: what was being created goes, what was there is as before. */
+extern ActionResult object_unmark(Procedure *procedure);
+
+#endif							/* AMORO_META_OBJECT_ACTION_H */

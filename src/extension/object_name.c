@@ -1,0 +1,60 @@
+/*
+ * object_name.c
+ *		What may be a name: 1 to 255 characters, none of them a control character. Slashes, quotes,
+ *		dots, blanks and all of Unicode are fine: names are parameters everywhere, never parts of text.
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "mb/pg_wchar.h"
+#include "object_name.h"
+#include "utils/builtins.h"
+
+PG_FUNCTION_INFO_V1(amoro_meta_check_name);
+
+/* Control characters of ASCII, and of ISO 8859 as UTF-8 spells them. */
+static bool
+has_control_character(const char *name)
+{
+	bool		utf8 = GetDatabaseEncoding() == PG_UTF8;
+
+	for (const unsigned char *c = (const unsigned char *) name; *c; c++)
+	{
+		if (*c < 0x20 || *c == 0x7f || (utf8 && c[0] == 0xc2 && c[1] >= 0x80 && c[1] <= 0x9f))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * object_name_problem tells why a name is refused. See the header.
+ */
+const char *
+object_name_problem(const char *name)
+{
+	if (*name == '\0')
+		return "It is empty.";
+	if (pg_mbstrlen(name) > OBJECT_NAME_MAX)
+		return "It is longer than " CppAsString2(OBJECT_NAME_MAX) " characters.";
+	if (has_control_character(name))
+		return "It has a control character.";
+	return NULL;
+}
+
+/*
+ * amoro_meta_check_name(argument, name) raises 22023 unless the name is one; argument says which.
+ */
+Datum
+amoro_meta_check_name(PG_FUNCTION_ARGS)
+{
+	char	   *argument = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	const char *problem = PG_ARGISNULL(1) ? "It is null." : object_name_problem(text_to_cstring(PG_GETARG_TEXT_PP(1)));
+
+	if (problem != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("invalid %s", argument),
+				 errdetail_internal("%s", problem),
+				 errhint("A name has 1 to %d characters and no control characters.", OBJECT_NAME_MAX)));
+	PG_RETURN_VOID();
+}

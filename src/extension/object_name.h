@@ -1,0 +1,16 @@
+/*
+ * object_name.h
+ *		What may be a name of a catalog, database, table, column or node.
+ */
+#ifndef AMORO_META_OBJECT_NAME_H
+#define AMORO_META_OBJECT_NAME_H
+
+#include "postgres.h"
+
+/* In characters. */
+#define OBJECT_NAME_MAX 255
+
+/* NULL when the name is fine; else why not, as a sentence. */
+extern const char *object_name_problem(const char *name);
+
+#endif							/* AMORO_META_OBJECT_NAME_H */

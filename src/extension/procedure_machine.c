@@ -1,0 +1,174 @@
+/*
+ * procedure_machine.c
+ *		The machine of the procedures: for every kind and state, what is done there and what comes next.
+ *
+ * The shape of all that change an object: a marker that readers see (reversible) -> every node knows it ->
+ * the change itself, in one transaction that also takes the marker away (the point of no return) -> every node
+ * knows that -> done. A node never caches an object that carries a marker, so the change appears on all nodes at
+ * the moment it commits.
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "funcapi.h"
+#include "node_action.h"
+#include "object_action.h"
+#include "procedure_machine.h"
+#include "utils/builtins.h"
+#include "utils/jsonb.h"
+#include "utils/numeric.h"
+
+PG_FUNCTION_INFO_V1(amoro_meta_procedure_machine_rows);
+
+#define NAMED(function) #function, function
+#define NO_WAY_BACK NULL, NULL
+
+static const ProcedureStep machine[] = {
+	{"create_database", "submitted", NAMED(database_create_mark), "pre_create", NAMED(object_undo_nothing),
+	false, false, "insert the database with its marker"},
+	{"create_database", "pre_create", NAMED(database_create_commit), "committed", NAMED(object_unmark),
+	true, true, "take the marker away: the database exists"},
+	{"create_database", "committed", NAMED(object_finish), PROCEDURE_DONE, NO_WAY_BACK,
+	true, false, "every node knows it"},
+
+	{"drop_database", "submitted", NAMED(database_drop_mark), "pre_drop", NAMED(object_undo_nothing),
+	false, false, "mark the database; readers of anything in it see the marker"},
+	{"drop_database", "pre_drop", NAMED(database_drop_begin), "dropping", NAMED(object_unmark),
+	true, true, "no node serves anything of it: drop the first tables"},
+	{"drop_database", "dropping", NAMED(database_drop_continue), "committed", NO_WAY_BACK,
+	false, false, "drop the other tables in batches, then the database"},
+	{"drop_database", "committed", NAMED(object_finish), PROCEDURE_DONE, NO_WAY_BACK,
+	true, false, "every node knows it"},
+
+	{"create_table", "submitted", NAMED(table_create_mark), "pre_create", NAMED(object_undo_nothing),
+	false, false, "insert the table with its marker"},
+	{"create_table", "pre_create", NAMED(table_create_commit), "committed", NAMED(object_unmark),
+	true, true, "take the marker away: the table exists"},
+	{"create_table", "committed", NAMED(object_finish), PROCEDURE_DONE, NO_WAY_BACK,
+	true, false, "every node knows it"},
+
+	{"alter_table", "submitted", NAMED(table_alter_mark), "pre_alter", NAMED(object_undo_nothing),
+	false, false, "mark the table; its definition stays as it is"},
+	{"alter_table", "pre_alter", NAMED(table_alter_commit), "committed", NAMED(object_unmark),
+	true, true, "no node has it cached: write the new definition"},
+	{"alter_table", "committed", NAMED(object_finish), PROCEDURE_DONE, NO_WAY_BACK,
+	true, false, "every node knows it"},
+
+	{"rename_table", "submitted", NAMED(table_rename_mark), "pre_alter", NAMED(object_undo_nothing),
+	false, false, "mark the table and reserve the new name"},
+	{"rename_table", "pre_alter", NAMED(table_rename_commit), "committed", NAMED(object_unmark),
+	true, true, "no node has it cached: give it the new name"},
+	{"rename_table", "committed", NAMED(object_finish), PROCEDURE_DONE, NO_WAY_BACK,
+	true, false, "every node knows it"},
+
+	{"drop_table", "submitted", NAMED(table_drop_mark), "pre_drop", NAMED(object_undo_nothing),
+	false, false, "mark the table"},
+	{"drop_table", "pre_drop", NAMED(table_drop_commit), "committed", NAMED(object_unmark),
+	true, true, "no node serves it: delete it"},
+	{"drop_table", "committed", NAMED(object_finish), PROCEDURE_DONE, NO_WAY_BACK,
+	true, false, "every node knows it"},
+
+	{"remove_node", "submitted", NAMED(node_remove_mark), "leaving", NAMED(object_undo_nothing),
+	false, false, "refuse the node further leases and registrations"},
+	{"remove_node", "leaving", NAMED(node_remove_commit), "forgetting", NAMED(node_remove_undo),
+	false, true, "wait until its lease is released or over, then delete it"},
+	{"remove_node", "forgetting", NAMED(node_remove_forget), PROCEDURE_DONE, NO_WAY_BACK,
+	false, false, "free its place in shared memory"},
+};
+
+/*
+ * procedure_machine_find returns the step of a kind in a state, or NULL.
+ */
+const ProcedureStep *
+procedure_machine_find(const char *kind, const char *state)
+{
+	for (int i = 0; i < lengthof(machine); i++)
+	{
+		if (strcmp(machine[i].kind, kind) == 0 && strcmp(machine[i].state, state) == 0)
+			return &machine[i];
+	}
+	return NULL;
+}
+
+/*
+ * procedure_append appends changes under one version and remembers it as the one to wait for.
+ */
+void
+procedure_append(Procedure *procedure, MetadataChange *changes, int count)
+{
+	for (int i = 0; i < count; i++)
+		changes[i].procedure_id = procedure->procedure_id;
+	procedure->appended_version = change_append(changes, count);
+}
+
+static JsonbValue *
+argument(const Procedure *procedure, const char *name, enum jbvType type)
+{
+	JsonbValue *value = NULL;
+
+	if (JB_ROOT_IS_OBJECT(procedure->arguments))
+		value = getKeyJsonValueFromContainer(&procedure->arguments->root, name, strlen(name), NULL);
+	if (value == NULL || value->type != type)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
+				 errmsg("procedure " INT64_FORMAT " has no valid argument \"%s\"",
+						procedure->procedure_id, name)));
+	return value;
+}
+
+int64
+argument_bigint(const Procedure *procedure, const char *name)
+{
+	JsonbValue *value = argument(procedure, name, jbvNumeric);
+
+	return DatumGetInt64(DirectFunctionCall1(numeric_int8, NumericGetDatum(value->val.numeric)));
+}
+
+bool
+argument_boolean(const Procedure *procedure, const char *name)
+{
+	return argument(procedure, name, jbvBool)->val.boolean;
+}
+
+char *
+argument_text(const Procedure *procedure, const char *name)
+{
+	JsonbValue *value = argument(procedure, name, jbvString);
+
+	return pnstrdup(value->val.string.val, value->val.string.len);
+}
+
+Jsonb *
+argument_jsonb(const Procedure *procedure, const char *name)
+{
+	return JsonbValueToJsonb(argument(procedure, name, jbvBinary));
+}
+
+/*
+ * amoro_meta_procedure_machine_rows shows the machine in SQL; a NULL undo means that there is only forward.
+ */
+Datum
+amoro_meta_procedure_machine_rows(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+
+	InitMaterializedSRF(fcinfo, 0);
+	for (int i = 0; i < lengthof(machine); i++)
+	{
+		const ProcedureStep *step = &machine[i];
+		Datum		values[8];
+		bool		nulls[8] = {false};
+
+		values[0] = CStringGetTextDatum(step->kind);
+		values[1] = CStringGetTextDatum(step->state);
+		values[2] = CStringGetTextDatum(step->action_name);
+		values[3] = CStringGetTextDatum(step->next_state);
+		nulls[4] = step->undo_name == NULL;
+		values[4] = nulls[4] ? (Datum) 0 : CStringGetTextDatum(step->undo_name);
+		values[5] = BoolGetDatum(step->waits_for_verdict);
+		values[6] = BoolGetDatum(step->irreversible);
+		values[7] = CStringGetTextDatum(step->comment);
+		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+	}
+	return (Datum) 0;
+}
