@@ -1,0 +1,202 @@
+# Copies of the data: dumps of every kind hold everything, and no copy coordinates before it is adopted.
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $incarnation = '11111111-1111-4111-8111-111111111111';
+my $request = '22222222-2222-4222-8222-222222222222';
+
+sub make_server
+{
+	my ($name) = @_;
+	my $server = PostgreSQL::Test::Cluster->new($name);
+	$server->init;
+	$server->append_conf('postgresql.conf', <<'CONF');
+shared_preload_libraries = 'amoro_meta'
+max_worker_processes = 16
+amoro_meta.metadata_lease_fence_ms = 60s
+CONF
+	$server->start;
+	# roles are not part of the dump of a database
+	$server->safe_psql('postgres', 'CREATE ROLE lake_reader; CREATE ROLE lake_node LOGIN');
+	return $server;
+}
+
+sub wait_for_state
+{
+	my ($server, $database, $state) = @_;
+	$server->poll_query_until($database,
+		"SELECT state = '$state' FROM amoro_stat_coordinator WHERE datname = current_database()")
+	  or die "the coordinator of $database does not become $state";
+	return;
+}
+
+# Every table and sequence of the extension as text, so that what differs between two copies differs here.
+sub contents
+{
+	my ($server, $database) = @_;
+	return $server->safe_psql($database, <<'SQL');
+SELECT c.relname, x.line
+FROM pg_extension e, unnest(e.extconfig) AS r (oid) JOIN pg_class c ON c.oid = r.oid,
+	xmltable('/table/row' PASSING query_to_xml(
+		format('SELECT %s AS line FROM %s AS t', CASE c.relkind WHEN 'S' THEN 'last_value' ELSE 't' END || '::text', c.oid::regclass),
+		true, false, '') COLUMNS line text PATH 'line') AS x
+WHERE e.extname = 'amoro_meta' ORDER BY 1, 2
+SQL
+}
+
+sub fails_with
+{
+	my ($server, $database, $query, $code, $pattern, $name) = @_;
+	my ($status, $out, $error) = $server->psql($database, $query, extra_params => [ '-v', 'VERBOSITY=verbose' ]);
+	like($error, qr/ERROR:  $code:.*$pattern/s, $name);
+	return;
+}
+
+sub finish_procedure
+{
+	my ($server, $database, $call) = @_;
+	return $server->safe_psql($database, "SELECT $call AS id \\gset\nSELECT wait_for_procedure(:id, '30 s')");
+}
+
+# The original: a catalog with tables, roles with access, a node that has just got a lease, a drop that waits for that node.
+my $original = make_server('original');
+$original->safe_psql('postgres', 'CREATE DATABASE lake');
+$original->safe_psql('lake', 'CREATE EXTENSION amoro_meta');
+wait_for_state($original, 'lake', 'running');
+$original->safe_psql('lake', <<'SQL');
+SELECT grant_access('lake_reader', 'reader'), grant_access('lake_node', 'node');
+SELECT create_catalog('c', properties => '{"owner": "ops"}', auth_config => '{"token": "secret"}');
+SQL
+my $definition = '{"format": "iceberg", "columns": [{"name": "id", "type": "long"}]}';
+is(finish_procedure($original, 'lake', "create_database('c', 'd', '{\"k\": \"v\"}')"), 'done', 'a database');
+is(finish_procedure($original, 'lake', "create_table('c', 'd', '$_', '$definition')"), 'done', "a table $_")
+  for qw(dropped kept);
+$original->safe_psql('lake', <<SQL);
+SET ROLE lake_node;
+SELECT * FROM register_node('n', '$incarnation') \\gset
+SELECT * FROM activate_node(:node_id, '$incarnation', :term, :lease_epoch, :metadata_version);
+RESET ROLE;
+SQL
+my $drop = $original->safe_psql('lake', "SELECT drop_table('c', 'd', 'dropped', request_id => '$request')");
+$original->poll_query_until('lake', "SELECT wait_version IS NOT NULL FROM amoro_meta.procedure WHERE procedure_id = $drop")
+  or die 'the drop does not come to wait for the node';
+
+my $dump = $original->backup_dir . '/lake.dump';
+mkdir $original->backup_dir;
+$original->command_ok([ 'pg_dump', '--format=custom', '--file', $dump, '--dbname', $original->connstr('lake') ], 'dump');
+my $dumped = contents($original, 'lake');
+like($dumped, qr/^procedure\|.*\Q$request\E/m, 'the dump has the procedure in flight');
+
+# A restored copy, on another server.
+my $copy = make_server('copy');
+
+sub restore
+{
+	my ($database, @options) = @_;
+	return $copy->command_ok(
+		[ 'pg_restore', '--exit-on-error', @options, '--dbname', $copy->connstr($database), $dump ], "restore @options");
+}
+
+sub check_copy
+{
+	my ($server, $database, $how) = @_;
+	wait_for_state($server, $database, 'not_adopted');
+	is(contents($server, $database), $dumped, "$how: everything is there, and the coordinator leaves it alone");
+	return;
+}
+
+$copy->safe_psql('postgres', "CREATE DATABASE $_") for qw(whole parallel sections data_only);
+restore('whole');
+check_copy($copy, 'whole', 'restore');
+restore('parallel', '--jobs=4');
+check_copy($copy, 'parallel', 'restore with -j');
+restore('sections', "--section=$_") for qw(pre-data data post-data);
+check_copy($copy, 'sections', 'restore by sections');
+$copy->safe_psql('data_only', 'CREATE EXTENSION amoro_meta');
+wait_for_state($copy, 'data_only', 'running');
+restore('data_only', '--data-only');
+check_copy($copy, 'data_only', 'restore of the data under a running coordinator');
+
+is($copy->safe_psql('whole', "SELECT has_function_privilege('lake_node', 'register_node(text, uuid, text, text, integer)', 'EXECUTE')"),
+	't', 'access that was granted is restored');
+fails_with($copy, 'whole', "SELECT register_node('n2', gen_random_uuid())", 'AM005', 'adopt_database',
+	'a node cannot register with a copy, and is told why');
+fails_with($copy, 'whole', "SELECT drop_table('c', 'd', 'kept')", 'AM005', 'adopt_database', 'nor can anything be dropped there');
+$copy->restart;
+check_copy($copy, 'whole', 'after a restart');
+
+# The copy is adopted: it owes the node of the original one longest lease, then the procedure goes on.
+is($copy->safe_psql('whole', 'SELECT adopt_database()'), 't', 'the copy is adopted');
+wait_for_state($copy, 'whole', 'running');
+is($copy->safe_psql('whole', 'SELECT adopt_database()'), 'f', 'once is enough');
+my ($old_term) = $dumped =~ /^coordinator\|\(t,(\d+),/m;
+is($copy->safe_psql('whole', "SELECT term > $old_term FROM amoro_stat_coordinator WHERE datname = 'whole'"), 't', 'in a new term');
+is( $copy->safe_psql('whole', <<SQL), 'WAIT|{n}', 'it waits for the node that was registered');
+SELECT verdict, waits_for FROM procedure_status($drop) AS p, broadcast_verdict(p.wait_version)
+SQL
+is($copy->safe_psql('whole', "SELECT drop_table('c', 'd', 'dropped', request_id => '$request')"),
+	$drop, 'the request is known');
+$copy->append_conf('postgresql.conf', 'amoro_meta.debug_clock_offset_ms = 61s');
+$copy->reload;
+is($copy->safe_psql('whole', "SELECT wait_for_procedure($drop, '30 s')"), 'done', 'its lease over, the drop is done');
+is($copy->safe_psql('whole', "SELECT string_agg(table_name, ' ') FROM tables"), 'kept', 'the other table is there');
+is( $copy->safe_psql('whole', <<'SQL'), 't', 'ids go on where the original was');
+SELECT amoro_meta.next_id() > max(id) FROM (SELECT max(procedure_id) AS id FROM amoro_meta.procedure
+	UNION ALL SELECT max(table_id) FROM amoro_meta.table_metadata UNION ALL SELECT max(node_id) FROM amoro_meta.node) AS ids
+SQL
+is(finish_procedure($copy, 'whole', "create_table('c', 'd', 'new', '$definition')"), 'done', 'and it works');
+is(contents($copy, 'parallel'), $dumped, 'the other copies are still as they were');
+$copy->stop;
+
+# A clone in the same server: the coordinator steps aside for it, and does not follow it.
+my $term = $original->safe_psql('lake', "SELECT term FROM amoro_stat_coordinator WHERE datname = 'lake'");
+$original->safe_psql('postgres', 'CREATE DATABASE clone TEMPLATE lake');
+wait_for_state($original, 'clone', 'not_adopted');
+wait_for_state($original, 'lake', 'running');
+is(contents($original, 'clone'), $dumped, 'a clone has everything');
+is($original->safe_psql('lake', "SELECT term FROM amoro_stat_coordinator WHERE datname = 'lake'"),
+	$term, 'the original goes on in its term');
+fails_with($original, 'clone', "SELECT register_node('n2', gen_random_uuid())", 'AM005', 'adopt_database', 'the clone is passive');
+
+# CREATE EXTENSION does not take over what somebody put there before it.
+my $objects = <<'SQL';
+SELECT 'class', count(*) FROM pg_class UNION ALL SELECT 'proc', count(*) FROM pg_proc UNION ALL SELECT 'type', count(*) FROM pg_type
+UNION ALL SELECT 'namespace', count(*) FROM pg_namespace UNION ALL SELECT 'trigger', count(*) FROM pg_trigger
+UNION ALL SELECT 'constraint', count(*) FROM pg_constraint UNION ALL SELECT 'init_privs', count(*) FROM pg_init_privs
+UNION ALL SELECT 'description', count(*) FROM pg_description UNION ALL SELECT 'depend', count(*) FROM pg_depend
+UNION ALL SELECT 'event_trigger', count(*) FROM pg_event_trigger UNION ALL SELECT 'seclabel', count(*) FROM pg_seclabel
+SQL
+for my $squat (
+	[ '42P06', 'CREATE SCHEMA amoro_meta' ],
+	[ '42723', q{CREATE FUNCTION public.adopt_database() RETURNS boolean LANGUAGE sql AS 'SELECT true'} ],
+	[ '42710', 'CREATE TYPE public.node_grant AS (stolen text)' ])
+{
+	my ($code, $statement) = @$squat;
+	$original->safe_psql('postgres', 'CREATE DATABASE squatted');
+	$original->safe_psql('squatted', $statement);
+	my $before = $original->safe_psql('squatted', $objects);
+	fails_with($original, 'squatted', 'CREATE EXTENSION amoro_meta', $code, 'already exists', "refused after: $statement");
+	is($original->safe_psql('squatted', $objects), $before, 'and nothing was left behind');
+	$original->safe_psql('postgres', 'DROP DATABASE squatted');
+}
+
+# DROP EXTENSION leaves nothing, and the extension can be made again.
+$original->safe_psql('postgres', 'CREATE DATABASE bare');
+my $before = $original->safe_psql('bare', $objects);
+for my $round (1 .. 2)
+{
+	$original->safe_psql('bare', 'CREATE EXTENSION amoro_meta');
+	wait_for_state($original, 'bare', 'running');
+	$original->safe_psql('bare', "SELECT create_catalog('c')");
+	is(finish_procedure($original, 'bare', "create_database('c', 'd')"), 'done', "round $round: it works");
+	$original->safe_psql('bare', 'DROP EXTENSION amoro_meta');
+	is($original->safe_psql('bare', $objects), $before, "round $round: DROP EXTENSION leaves nothing behind");
+	$original->poll_query_until('postgres',
+		"SELECT count(*) = 0 FROM pg_stat_activity WHERE datname = 'bare' AND backend_type LIKE 'amoro_meta%'")
+	  or die 'the coordinator stays in a database without the extension';
+}
+$original->stop;
+done_testing();
