@@ -13,6 +13,7 @@
 #include "launcher.h"
 #include "lifecycle.h"
 #include "miscadmin.h"
+#include "node.h"
 #include "procedure.h"
 #include "shmem.h"
 #include "utils/builtins.h"
@@ -26,6 +27,7 @@ _PG_init(void)
 {
 	guc_define();
 	change_install_callbacks();
+	node_install_callbacks();
 	procedure_install_callbacks();
 
 	/* Without preload the parts that need no coordinator work all the same (DESIGN.md, section 3). */

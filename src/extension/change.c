@@ -207,23 +207,15 @@ delete_changes(int64 pruned, int64 target)
 
 /*
  * change_prune deletes changes beyond amoro_meta.change_history in one bounded batch, and records the newest version
- * that is gone; true when more are left. Called by the coordinator, in a transaction.
+ * that is gone; true when more are left. Called by the coordinator in a transaction.
  */
 bool
 change_prune(void)
 {
 	int64		version;
 	int64		pruned;
-	int64		target;
-	bool		more = false;
 
-	SPI_connect();
-	if (lock_version_row(&version, &pruned))
-	{
-		target = version - guc_change_history;
-		if (target > pruned)
-			more = delete_changes(pruned, target) < target;
-	}
-	SPI_finish();
-	return more;
+	if (!lock_version_row(&version, &pruned) || version - guc_change_history <= pruned)
+		return false;
+	return delete_changes(pruned, version - guc_change_history) < version - guc_change_history;
 }

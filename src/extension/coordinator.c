@@ -18,6 +18,7 @@
 #include "lease.h"
 #include "lifecycle.h"
 #include "miscadmin.h"
+#include "node.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
@@ -237,23 +238,27 @@ prepare_cycle(LeaseTime *next)
 }
 
 static void
-prune_changes(void *more)
+prune_log_and_registry(void *argument)
 {
+	bool	   *more = argument;
+
 	coordinator_check_term();
-	*(bool *) more = change_prune();
+	*more = change_prune();
+	*more |= node_registry_prune();
 }
 
 /* Deletes what nobody needs any more, a batch of each; true when more is left. */
 static bool
 keep_house(void)
 {
-	bool		more_changes = false;
-	ErrorData  *error = coordinator_transaction(prune_changes, &more_changes);
+	bool		more = false;
+	ErrorData  *error;
 
+	(void) lease_reap(MyDatabaseId);
+	error = coordinator_transaction(prune_log_and_registry, &more);
 	if (error != NULL)
 		ReThrowError(error);
-	(void) lease_reap(MyDatabaseId);
-	return procedure_prune() || more_changes;
+	return procedure_prune() || more;
 }
 
 /* One round of everything there is to do; returns the moment of the next one. */

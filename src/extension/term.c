@@ -20,6 +20,7 @@
 #include "guc.h"
 #include "lease.h"
 #include "miscadmin.h"
+#include "node.h"
 #include "shmem.h"
 #include "stop_point.h"
 #include "term.h"
@@ -166,23 +167,10 @@ next_term(const TermRows *rows, int32 *boot_counter)
 }
 
 static void
-read_nodes(TermWork *work)
+read_version(TermWork *work)
 {
 	bool		isnull;
 
-	SPI_execute("SELECT node_id, incarnation, registered_by::oid, removing FROM amoro_meta.node", false, 0);
-	work->node_count = (int) SPI_processed;
-	work->nodes = MemoryContextAllocZero(work->context, mul_size(Max(SPI_processed, 1), sizeof(RegisteredNode)));
-	for (int i = 0; i < work->node_count; i++)
-	{
-		HeapTuple	row = SPI_tuptable->vals[i];
-		TupleDesc	shape = SPI_tuptable->tupdesc;
-
-		work->nodes[i].node_id = DatumGetInt64(SPI_getbinval(row, shape, 1, &isnull));
-		work->nodes[i].incarnation = *DatumGetUUIDP(SPI_getbinval(row, shape, 2, &isnull));
-		work->nodes[i].role = DatumGetObjectId(SPI_getbinval(row, shape, 3, &isnull));
-		work->nodes[i].removing = DatumGetBool(SPI_getbinval(row, shape, 4, &isnull));
-	}
 	SPI_execute("SELECT version FROM amoro_meta.metadata_version", false, 1);
 	work->version = SPI_processed == 1 ? column_int64(1, &isnull) : 0;
 }
@@ -251,7 +239,8 @@ begin_term(void *argument)
 		memset(&work->settings, 0, sizeof(work->settings));
 	work->longest_owed_us = Max(rows.longest_owed_us, work->settings.owed_us);
 	write_term(work, &rows, boot_counter);
-	read_nodes(work);
+	work->nodes = node_registry_read(rows.has_coordinator ? rows.term : 0, work->term, work->context, &work->node_count);
+	read_version(work);
 }
 
 static void
