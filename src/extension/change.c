@@ -92,7 +92,7 @@ allocate_version(void)
 
 	kept_plan(&plan,
 			  "UPDATE amoro_meta.metadata_version "
-			  "SET version = GREATEST(version OPERATOR(pg_catalog.+) 1, $1) RETURNING version", 1, types);
+			  "SET version = GREATEST(version + 1, $1) RETURNING version", 1, types);
 	if (SPI_execute_plan(plan, values, NULL, false, 0) != SPI_OK_UPDATE_RETURNING || SPI_processed != 1)
 		elog(ERROR, "amoro_meta.metadata_version does not have one row");
 	return DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull));
@@ -130,7 +130,7 @@ insert_change(int64 version, int32 ordinal, const MetadataChange *change)
 	kept_plan(&plan,
 			  "INSERT INTO amoro_meta.change (version, ordinal, object_kind, operation, catalog_name, database_name,"
 			  " table_name, object_id, procedure_id, detail, changed_at)"
-			  " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, COALESCE($10, '{}'), pg_catalog.clock_timestamp())",
+			  " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, COALESCE($10, '{}'), clock_timestamp())",
 			  lengthof(types), types);
 	if (SPI_execute_plan(plan, values, nulls, false, 0) != SPI_OK_INSERT)
 		elog(ERROR, "could not append to the metadata log");
@@ -187,9 +187,9 @@ delete_changes(int64 pruned, int64 target)
 	Datum		upper;
 
 	if (SPI_execute_with_args(
-							  "SELECT pg_catalog.max(c.version) FROM (SELECT version FROM amoro_meta.change"
-							  " WHERE version OPERATOR(pg_catalog.>) $1 AND version OPERATOR(pg_catalog.<=) $2"
-							  " ORDER BY version LIMIT $3) c HAVING pg_catalog.count(*) OPERATOR(pg_catalog.=) $3",
+							  "SELECT max(c.version) FROM (SELECT version FROM amoro_meta.change"
+							  " WHERE version > $1 AND version <= $2"
+							  " ORDER BY version LIMIT $3) c HAVING count(*) = $3",
 							  3, types, values, NULL, false, 1) != SPI_OK_SELECT)
 		elog(ERROR, "could not read amoro_meta.change");
 	if (SPI_processed == 1)
@@ -198,7 +198,7 @@ delete_changes(int64 pruned, int64 target)
 		values[1] = upper;
 	}
 	if (SPI_execute_with_args(
-							  "WITH gone AS (DELETE FROM amoro_meta.change WHERE version OPERATOR(pg_catalog.<=) $1)"
+							  "WITH gone AS (DELETE FROM amoro_meta.change WHERE version <= $1)"
 							  " UPDATE amoro_meta.metadata_version SET pruned_version = $1",
 							  1, types, &values[1], NULL, false, 0) != SPI_OK_UPDATE)
 		elog(ERROR, "could not prune amoro_meta.change");

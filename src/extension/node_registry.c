@@ -34,8 +34,8 @@ static void
 expect_unknown_nodes(void)
 {
 	execute("INSERT INTO amoro_meta.superseded_incarnation (node_id, incarnation, registered_by, superseded_at, lease_owed)"
-			" VALUES (0, '00000000-0000-0000-0000-000000000000', CURRENT_USER::pg_catalog.regrole,"
-			" pg_catalog.clock_timestamp(), true)"
+			" VALUES (0, '00000000-0000-0000-0000-000000000000', CURRENT_USER::regrole,"
+			" clock_timestamp(), true)"
 			" ON CONFLICT (node_id, incarnation) DO UPDATE SET lease_owed = true", SPI_OK_INSERT);
 }
 
@@ -48,9 +48,9 @@ node_registry_read(int64 previous_term, int64 term, MemoryContext context, int *
 
 	if (previous_term != 0 && previous_term >> 32 != term >> 32)
 		expect_unknown_nodes();
-	execute("SELECT node_id, incarnation, registered_by::pg_catalog.oid, removing, false FROM amoro_meta.node"
+	execute("SELECT node_id, incarnation, registered_by::oid, removing, false FROM amoro_meta.node"
 			" UNION ALL"
-			" SELECT node_id, incarnation, registered_by::pg_catalog.oid, false, true"
+			" SELECT node_id, incarnation, registered_by::oid, false, true"
 			" FROM amoro_meta.superseded_incarnation WHERE lease_owed", SPI_OK_SELECT);
 	*count = (int) SPI_processed;
 	nodes = MemoryContextAllocHuge(context, mul_size(Max(SPI_processed, 1), sizeof(RegisteredNode)));
@@ -91,7 +91,7 @@ record_lease_over(HeapTuple row, TupleDesc shape)
 	values[0] = SPI_getbinval(row, shape, 1, &isnull);
 	values[1] = SPI_getbinval(row, shape, 2, &isnull);
 	if (SPI_execute_with_args("UPDATE amoro_meta.superseded_incarnation SET lease_owed = false"
-							  " WHERE node_id OPERATOR(pg_catalog.=) $1 AND incarnation OPERATOR(pg_catalog.=) $2",
+							  " WHERE node_id = $1 AND incarnation = $2",
 							  2, types, values, NULL, false, 0) != SPI_OK_UPDATE)
 		elog(ERROR, "could not update the node registry");
 }
@@ -115,11 +115,11 @@ node_registry_prune(void)
 	if (SPI_execute_with_args(
 							  "DELETE FROM amoro_meta.superseded_incarnation s USING"
 							  " (SELECT node_id, incarnation FROM amoro_meta.superseded_incarnation"
-							  " WHERE NOT lease_owed AND superseded_at OPERATOR(pg_catalog.<)"
-							  " pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) pg_catalog.make_interval(secs => $1)"
+							  " WHERE NOT lease_owed AND superseded_at <"
+							  " clock_timestamp() - make_interval(secs => $1)"
 							  " LIMIT $2) old"
-							  " WHERE s.node_id OPERATOR(pg_catalog.=) old.node_id"
-							  " AND s.incarnation OPERATOR(pg_catalog.=) old.incarnation",
+							  " WHERE s.node_id = old.node_id"
+							  " AND s.incarnation = old.incarnation",
 							  2, types, values, NULL, false, 0) != SPI_OK_DELETE)
 		elog(ERROR, "could not prune the node registry");
 	return SPI_processed == PRUNE_BATCH;

@@ -76,21 +76,22 @@ COMMENT ON FUNCTION metadata_snapshot(text) IS
 	'A state other than normal is the marker of a procedure. Errors: 22023 unknown kind, 25006 on a standby';
 REVOKE ALL ON FUNCTION metadata_snapshot(text) FROM PUBLIC;
 
-CREATE FUNCTION metadata_lookup(kind text, catalog_name text, database_name text DEFAULT NULL, table_name text DEFAULT NULL,
-								OUT metadata_version bigint, OUT term bigint, OUT found boolean, OUT state text,
-								OUT object_id bigint, OUT object_version bigint, OUT document text)
-	LANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL RESTRICTED
+CREATE FUNCTION metadata_lookup(kind text, catalog_name text, database_name text DEFAULT NULL, table_name text DEFAULT NULL)
+	RETURNS TABLE (metadata_version bigint, term bigint, found boolean, state text, object_id bigint, object_version bigint,
+				   document text)
+	LANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL RESTRICTED ROWS 1
 	SET search_path = pg_catalog, pg_temp
 	AS $$
+DECLARE
+	current_term bigint := amoro_meta.current_term();
 BEGIN
-	term := amoro_meta.current_term();
 	PERFORM amoro_meta.check_metadata_kind(kind);
 	IF catalog_name IS NULL OR (database_name IS NULL) <> (kind = 'catalog') OR (table_name IS NULL) <> (kind <> 'table') THEN
 		RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = format('these are not the names of a %s', kind),
 			DETAIL = 'A catalog has a catalog_name, a database also a database_name, a table also a table_name.';
 	END IF;
-	SELECT v.version, o.object_id IS NOT NULL, o.state, o.object_id, o.version, o.document
-		INTO metadata_version, found, state, object_id, object_version, document
+	RETURN QUERY
+		SELECT v.version, current_term, o.object_id IS NOT NULL, o.state, o.object_id, o.version, o.document
 		FROM amoro_meta.metadata_version v LEFT JOIN amoro_meta.metadata_object o
 			ON o.kind = metadata_lookup.kind AND o.catalog_name = metadata_lookup.catalog_name
 			AND o.database_name = coalesce(metadata_lookup.database_name, '')
