@@ -1,0 +1,209 @@
+# The coordinator of a database: when it is there, what ends it and what does not.
+use strict;
+use warnings;
+use AmoroCluster qw(poll);
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+my $server = AmoroCluster->create('main', extension => 0);
+my $log = $server->log_position;
+
+sub workers
+{
+	return $server->safe_psql('postgres',
+		"SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'amoro_meta coordinator'");
+}
+
+sub postmaster_start { return $server->safe_psql('postgres', 'SELECT pg_postmaster_start_time()') }
+my $started = postmaster_start();
+
+# W14: preloaded, but no extension: quiet, and it starts by itself when there is one
+is(workers(), 0, 'without the extension there is no coordinator');
+$server->safe_psql('postgres', 'BEGIN; CREATE EXTENSION amoro_meta; ROLLBACK');
+is(workers(), 0, 'nor after a CREATE EXTENSION that is rolled back');
+unlike($server->log_text($log), qr/FATAL|WARNING|is running/, 'nothing of this is worth a line in the log');
+$server->safe_psql('postgres', 'CREATE EXTENSION amoro_meta');
+my $row = $server->wait_for_state('running', 'postgres', 5);
+is($row->{term}, (1 << 32) | 1, 'the first term is timeline 1, boot 1');
+is(() = $server->log_text($log) =~ /is running/g, 1, 'one line in the log says that it runs');
+is($server->safe_psql('postgres', "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 36 AND granted"),
+	1, 'the lock of its own is held once');
+
+# DROP EXTENSION, rolled back and committed (P18, W15: at once, not at the next tick)
+$server->safe_psql('postgres', 'BEGIN; DROP EXTENSION amoro_meta; ROLLBACK');
+is($server->wait_for_state('running')->{pid}, $row->{pid}, 'a DROP EXTENSION that is rolled back changes nothing');
+my $term = $row->{term};
+my $slowest = 0;
+for (1 .. 5)
+{
+	my $ms = $server->elapsed(sub {
+		$server->safe_psql('postgres', 'DROP EXTENSION amoro_meta');
+		poll('the coordinator has gone', sub { workers() == 0 });
+		$server->safe_psql('postgres', 'CREATE EXTENSION amoro_meta');
+		$row = $server->wait_for_state('running');
+	});
+	$slowest = $ms if $ms > $slowest;
+	cmp_ok($row->{term}, '>', $term, 'a term is never used twice, not even by an extension that is created anew');
+	$term = $row->{term};
+}
+cmp_ok($slowest, '<', 3000, "DROP and CREATE EXTENSION are noticed at once (slowest $slowest ms)");
+$server->safe_psql('postgres', 'DROP EXTENSION amoro_meta; CREATE EXTENSION amoro_meta');
+$row = poll('a new term after DROP and CREATE in one go',
+	sub { my $now = $server->wait_for_state('running'); $now->{term} > $term && $now });
+$term = $row->{term};
+
+# P18: DROP EXTENSION under load waits for the step and is not overtaken by another
+for (1 .. 10)
+{
+	$server->psql('postgres', 'SELECT amoro_meta.recheck_identity()') for 1 .. 3;
+	is(($server->outcome('DROP EXTENSION amoro_meta'))[0], '00000', 'DROP EXTENSION under load');
+	is(($server->outcome('CREATE EXTENSION amoro_meta'))[0], '00000', 'and CREATE EXTENSION');
+}
+$row = $server->wait_for_state('running');
+$term = $row->{term};
+unlike($server->log_text($log), qr/relation .* does not exist|cache lookup failed|PANIC|TRAP/, 'no half dropped table was seen');
+
+# W03: terminated politely it comes back, the same term goes on
+$server->safe_psql('postgres', 'SELECT amoro_stat_reset()');
+for (1 .. 5)
+{
+	my $pid = $row->{pid};
+	$server->safe_psql('postgres', "SELECT pg_terminate_backend($pid)");
+	$row = $server->wait_for_successor($pid, 'postgres', 5);
+}
+is($row->{starts}, 5, 'five terminations, five starts, within 5 s each');
+is($row->{term}, $term, 'the term goes on: shared memory has lived on');
+
+# P10: a cancellation ends what it does, not the process
+for (1 .. 5)
+{
+	$server->safe_psql('postgres', "SELECT pg_cancel_backend($row->{pid})");
+	my $cycles = $server->coordinator->{cycles};
+	poll('it goes on after a cancellation', sub { $server->coordinator->{cycles} > $cycles });
+}
+is($server->coordinator->{pid}, $row->{pid}, 'pg_cancel_backend does not end the coordinator');
+
+# P12: an error does not end it; it backs off, says so, and recovers
+my $locker = $server->background_psql('postgres');
+$locker->query_safe('BEGIN; LOCK TABLE amoro_meta.coordinator, amoro_meta.identity');
+my $failing = poll('three cycles have failed', sub { my $now = $server->coordinator; $now->{errors} >= 3 && $now });
+is($failing->{pid}, $row->{pid}, 'errors do not end the process');
+is($failing->{last_error_code}, '55P03', 'the last error is shown with its SQLSTATE');
+like($failing->{last_error}, qr/lock timeout/, 'and its text');
+ok($failing->{backoff_until}, 'and until when it stays away');
+$locker->query_safe('COMMIT');
+$locker->quit;
+poll('it recovers', sub { $server->coordinator->{consecutive_failures} == 0 });
+is($server->coordinator->{pid}, $row->{pid}, 'by itself');
+
+# W13: no transaction while it waits, and what it writes is reported
+my $open = 0;
+for (1 .. 40)
+{
+	$open++ if $server->safe_psql('postgres',
+		"SELECT count(*) FROM pg_stat_activity WHERE backend_type LIKE 'amoro_meta%' AND wait_event_type = 'Extension'
+		 AND (xact_start IS NOT NULL OR backend_xmin IS NOT NULL)") > 0;
+}
+is($open, 0, 'never in a transaction while it waits');
+poll('its writes are known to the statistics',
+	sub { $server->safe_psql('postgres',
+		"SELECT n_tup_ins > 0 FROM pg_stat_all_tables WHERE relid = 'amoro_meta.coordinator'::regclass") eq 't' });
+
+# P15: what users set for the database does not reach it
+$server->safe_psql('postgres', <<'SQL');
+CREATE SCHEMA evil;
+CREATE FUNCTION evil.clock_timestamp() RETURNS timestamptz LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''evil''; END';
+ALTER DATABASE postgres SET search_path = evil, public;
+ALTER DATABASE postgres SET default_transaction_read_only = on;
+ALTER DATABASE postgres SET default_transaction_isolation = 'serializable';
+ALTER DATABASE postgres SET statement_timeout = '1ms';
+ALTER DATABASE postgres SET lock_timeout = '1ms';
+ALTER DATABASE postgres SET idle_in_transaction_session_timeout = '1ms';
+ALTER DATABASE postgres SET synchronous_commit = off;
+ALTER DATABASE postgres SET row_security = off;
+SQL
+my $reset = join '', map { "ALTER DATABASE postgres RESET $_;" }
+	qw(search_path default_transaction_isolation statement_timeout lock_timeout idle_in_transaction_session_timeout synchronous_commit row_security);
+my $restarted = $server->log_position;
+$server->safe_psql('template1', "SELECT pg_terminate_backend($row->{pid})");
+$server->append_conf('postgresql.conf', 'amoro_meta.metadata_lease_fence_ms = 3s');
+poll('it starts, and writes, under hostile settings of the database', sub {
+	$server->reload;
+	$server->psql('template1', "SELECT 1 FROM pg_stat_activity WHERE backend_type = 'amoro_meta coordinator'") == 0
+	  && $server->log_text($restarted) =~ /is running, term $term/;
+});
+$server->safe_psql('template1', 'ALTER DATABASE postgres RESET default_transaction_read_only');
+$server->safe_psql('template1', $reset);
+poll('the longer lease was made durable', sub {
+	$server->safe_psql('postgres', 'SELECT longest_lease_us FROM amoro_meta.coordinator') eq '3000000' });
+is($server->coordinator->{lease_ms}, 3000, 'and is in force');
+is($server->coordinator->{last_error} // '', $failing->{last_error}, 'without an error on the way');
+
+# rule 10: settings that do not fit together are refused, once, and the old ones stay in force
+$log = $server->log_position;
+$server->configure('amoro_meta.heartbeat_interval' => '1s');
+poll('the refusal is logged', sub { $server->log_text($log) =~ /WARNING:  amoro_meta does not use its lease settings/ });
+my $cycles = $server->coordinator->{cycles};
+poll('two more cycles', sub { $server->coordinator->{cycles} > $cycles + 1 });
+is(() = $server->log_text($log) =~ /does not use its lease settings/g, 1, 'once');
+is($server->coordinator->{heartbeat_interval_ms}, 200, 'the old settings stay in force');
+$server->configure('amoro_meta.heartbeat_interval' => '300ms');
+poll('settings that fit are taken', sub { $server->coordinator->{heartbeat_interval_ms} == 300 });
+
+# W17: a term that somebody else has begun ends this one, with a step that cannot commit
+$server->safe_psql('postgres', 'UPDATE amoro_meta.coordinator SET term = term + 5, boot_counter = boot_counter + 5');
+$row = poll('a new, higher term', sub { my $now = $server->coordinator; $now->{term} > $term + 5 && $now });
+
+# … nor does a second coordinator come to be when launcher or configuration are touched
+my $launcher = $server->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE backend_type = 'amoro_meta launcher'");
+$server->safe_psql('postgres', "SELECT pg_terminate_backend($launcher)");
+poll('the launcher is back',
+	sub { $server->safe_psql('postgres',
+		"SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'amoro_meta launcher' AND pid <> $launcher") == 1 }, 15);
+$server->reload;
+is(workers(), 1, 'one coordinator after a restart of the launcher and a reload');
+is($server->coordinator->{pid}, $row->{pid}, 'the one that was there');
+kill 'STOP', $row->{pid};
+$server->reload;
+is(workers(), 1, 'no second one beside one that hangs');
+kill 'CONT', $row->{pid};
+$server->safe_psql('postgres', "SELECT pg_terminate_backend($row->{pid})");
+$row = $server->wait_for_successor($row->{pid});
+is(workers(), 1, 'the new launcher restarts what the old one started');
+
+# W12: memory of the process stays what it is, failing cycles included
+sub memory
+{
+	my $position = $server->log_position;
+	$server->safe_psql('postgres', "SELECT pg_log_backend_memory_contexts($row->{pid})");
+	return poll('memory is logged', sub { $server->log_text($position) =~ /Grand total: (\d+) bytes/ && $1 });
+}
+sub exercise
+{
+	my $until = $server->coordinator->{cycles} + $_[0];
+	poll("$_[0] cycles", sub {
+		$server->safe_psql('postgres', join ';', ('SELECT amoro_meta.recheck_identity()') x 200);
+		$server->coordinator->{cycles} >= $until;
+	});
+	$server->safe_psql('postgres', "SELECT pg_cancel_backend($row->{pid})") for 1 .. 5;
+}
+exercise(300);
+my $before = memory();
+exercise(1500);
+my $after = memory();
+cmp_ok($after - $before, '<', 100_000, "no memory is lost over 1,500 cycles ($before bytes before, $after after)");
+
+# the stop points that other tests stage their races with
+$server->configure('amoro_meta.debug_stop_at' => 'cycle');
+poll('it stands at the stop point', sub { ($server->coordinator->{stopped_at} // '') eq 'cycle' });
+$cycles = $server->coordinator->{cycles};
+$server->safe_psql('postgres', 'SELECT amoro_meta.recheck_identity()');
+is($server->coordinator->{cycles}, $cycles, 'and does nothing there');
+$server->configure('amoro_meta.debug_stop_at' => undef);
+poll('and goes on when released', sub { $server->coordinator->{cycles} > $cycles });
+
+is(postmaster_start(), $started, 'the server was never restarted by a crash');
+unlike($server->log_text, qr/PANIC|TRAP|terminated by signal|does not exist/, 'and nothing crashed');
+$server->stop;
+done_testing();
