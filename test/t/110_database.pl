@@ -97,8 +97,8 @@ $row = $server->wait_for_successor($row->{pid}, 'own');
 pass('after a rename that was rolled back it is back');
 
 # rename, move, copy: it steps aside and comes back
-quick('ALTER DATABASE own RENAME TO "re""named, o''clock"', 2000);
-quick('ALTER DATABASE "re""named, o''clock" RENAME TO own', 2000);
+quick(q{ALTER DATABASE own RENAME TO "re""named, o'clock"}, 2000);
+quick(q{ALTER DATABASE "re""named, o'clock" RENAME TO own}, 2000);
 $row = $server->wait_for_state('running', 'own');
 $server->safe_psql('postgres', "CREATE TABLESPACE elsewhere LOCATION ''");
 quick('ALTER DATABASE own SET TABLESPACE elsewhere', 5000);
