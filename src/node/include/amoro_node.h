@@ -34,7 +34,7 @@ typedef enum AmoroResult
 	AMORO_UNAVAILABLE,			/* not in memory, and the database could not be asked in time */
 	AMORO_STALE,				/* amoro_ticket_check: a change overtook the answer; get it again */
 	AMORO_MISS,					/* amoro_cache_peek: not in memory; load it */
-	AMORO_INVALID_ARGUMENT
+	AMORO_INVALID_ARGUMENT		/* no such kind, or a name that no object can have */
 } AmoroResult;
 
 /* Kinds of cache. A miss in a kind means "ask" or "not there"; see amoro_cache_kind_name. */
@@ -82,7 +82,7 @@ typedef enum AmoroNodeState
 	AMORO_NODE_ACTIVE,			/* serves while the lease lasts */
 	AMORO_NODE_SUPERSEDED,		/* for good: a newer process has registered under this name */
 	AMORO_NODE_REMOVED,			/* for good: the node was removed by an operator */
-	AMORO_NODE_REFUSED,			/* for good: privilege, protocol version or options do not fit */
+	AMORO_NODE_REFUSED,			/* fenced: an operator has to act (privilege, protocol version, settings, slots); tried again slowly */
 	AMORO_NODE_CLOSED
 } AmoroNodeState;
 
@@ -139,7 +139,10 @@ typedef struct AmoroTicket
  */
 AMORO_PUBLIC AmoroResult amoro_node_open(const AmoroNodeOptions *options, AmoroNode **node, char *error, size_t error_size);
 AMORO_PUBLIC void amoro_node_status(AmoroNode *node, AmoroNodeStatus *status);
-/* Stops serving, releases the lease at the server (so that nobody waits for it), ends the threads, frees everything. */
+/*
+ * Stops serving at once, releases the lease at the server within two seconds (so that nobody waits for it), ends the
+ * threads, frees the node. Entries live on until they are released. No other call may use the node any more.
+ */
 AMORO_PUBLIC void amoro_node_close(AmoroNode *node);
 
 /*

@@ -1,0 +1,85 @@
+/*
+ * cache.h
+ *		The entries of all kinds, in shards with a lock each, and the generations that tell whether a change overtook
+ *		a reader or a loader.
+ *
+ * Forgetting is: generation up, remove, generation up again. The first step keeps out a load that read before the
+ * change; the second rise makes stale the ticket of a reader who met the entry after the first.
+ */
+#ifndef AMORO_CACHE_H
+#define AMORO_CACHE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "entry.h"
+#include "lease.h"
+
+#define CACHE_KEY_GENERATIONS 4096	/* keys share them: a change makes a few others stale, which costs a retry */
+#define CACHE_DATABASE_GENERATIONS 1024
+#define CACHE_MAX_SHARDS 64
+
+typedef struct CacheShard
+{
+	pthread_mutex_t lock;
+	AmoroEntry **buckets;
+	size_t		bucket_count;	/* a power of two */
+	size_t		entry_count;
+	size_t		bytes;
+	size_t		hand;			/* bucket where the search for a victim goes on */
+	uint64_t	hits[AMORO_CACHE_KIND_COUNT];
+	uint64_t	misses[AMORO_CACHE_KIND_COUNT];
+	uint64_t	evictions[AMORO_CACHE_KIND_COUNT];
+	uint64_t	invalidations[AMORO_CACHE_KIND_COUNT];
+	int64_t		kind_entries[AMORO_CACHE_KIND_COUNT];
+	int64_t		kind_bytes[AMORO_CACHE_KIND_COUNT];
+} __attribute__((aligned(64))) CacheShard;
+
+typedef struct Cache
+{
+	uint64_t	seed;
+	size_t		shard_count;	/* a power of two */
+	size_t		shard_bytes;	/* limit of each; 0: none */
+	CacheShard *shards;
+	_Atomic uint64_t key_generations[CACHE_KEY_GENERATIONS];
+	_Atomic uint64_t database_generations[CACHE_DATABASE_GENERATIONS];
+} Cache;
+
+/* False when memory is short. bytes: limit of all entries, 0 = none. */
+extern bool cache_init(Cache *cache, size_t bytes, uint64_t seed);
+extern void cache_destroy(Cache *cache);
+/* A reference to the entry, or NULL. */
+extern AmoroEntry *cache_find(Cache *cache, AmoroCacheKind kind, const KeyParts *key);
+/*
+ * Takes an entry in, if the lease is still of lease_generation and the key of key_generation; true if it did. The
+ * caller keeps its own reference.
+ */
+extern bool cache_store(Cache *cache, const Lease *lease, const KeyParts *key, AmoroEntry *entry,
+						uint64_t lease_generation, uint64_t key_generation);
+extern void cache_forget(Cache *cache, AmoroCacheKind kind, const KeyParts *key);
+/* Everything of one database, or of a whole catalog when database_name is NULL. */
+extern void cache_forget_database(Cache *cache, const char *catalog_name, const char *database_name);
+/* Everything; the generation of the lease is what keeps loads out. */
+extern void cache_clear(Cache *cache);
+/* Adds the figures of all shards to status. */
+extern void cache_count(Cache *cache, AmoroNodeStatus *status);
+extern int64_t cache_entry_count(Cache *cache);
+
+/* What a ticket keeps of a key: enough to find its two generations again. */
+static inline uint64_t
+cache_ticket_hash(const KeyParts *key)
+{
+	return (key->database_hash << 32) | (key->hash & UINT32_MAX);
+}
+
+/* The sum of two counters that only grow stays the same only while both do. */
+static inline uint64_t
+cache_generation(const Cache *cache, uint64_t ticket_hash)
+{
+	return atomic_load_explicit(&cache->key_generations[ticket_hash % CACHE_KEY_GENERATIONS],
+								memory_order_acquire) +
+		atomic_load_explicit(&cache->database_generations[(ticket_hash >> 32) % CACHE_DATABASE_GENERATIONS],
+							 memory_order_acquire);
+}
+
+#endif							/* AMORO_CACHE_H */

@@ -1,0 +1,29 @@
+/*
+ * cache_kind.h
+ *		What the caches have to know of a kind of object. To add one: a constant in amoro_node.h, a file like
+ *		table_cache.c, a line in cache_kind.c.
+ */
+#ifndef AMORO_CACHE_KIND_H
+#define AMORO_CACHE_KIND_H
+
+#include <stdbool.h>
+
+#include "amoro_node.h"
+
+typedef struct CacheKind
+{
+	/* as amoro_cache_kind_name shows it, metadata_lookup() takes it and changes call it */
+	const char *name;
+	/* everything is loaded before the node serves, so what is not in memory does not exist; else the database is asked */
+	bool		miss_is_absent;
+	/*
+	 * Loads what must be there before the node serves, and says at which version it was read; false, with a reason,
+	 * keeps the node fenced: a failed or partial load is never an empty result. NULL: nothing to load.
+	 */
+	bool		(*load_before_serving) (AmoroNode *node, int64_t *version, char *reason, size_t reason_size);
+} CacheKind;
+
+extern const CacheKind table_cache;
+extern const CacheKind *const cache_kinds[AMORO_CACHE_KIND_COUNT];
+
+#endif							/* AMORO_CACHE_KIND_H */

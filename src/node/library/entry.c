@@ -1,0 +1,102 @@
+/*
+ * entry.c
+ *		Making, comparing and giving back entries.
+ */
+#include "entry.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What malloc adds to an allocation: its header, and on average half of its rounding to 16 bytes. */
+#define ALLOCATOR_OVERHEAD 16
+
+static inline size_t
+names_size(const AmoroEntry *entry)
+{
+	return (size_t) entry->key_size[0] + entry->key_size[1] + entry->key_size[2];
+}
+
+AmoroEntry *
+entry_create(AmoroCacheKind kind, const KeyParts *key, const char *document, size_t size, int64_t version)
+{
+	size_t		names = (size_t) key->size[0] + key->size[1] + key->size[2];
+	AmoroEntry *entry;
+	char	   *data;
+
+	if (size > UINT32_MAX)
+		return NULL;
+	entry = malloc(offsetof(AmoroEntry, data) + names + size);
+	if (entry == NULL)
+		return NULL;
+	entry->next = NULL;
+	entry->hash = key->hash;
+	entry->version = version;
+	atomic_init(&entry->references, 1);
+	entry->document_size = (uint32_t) size;
+	entry->kind = (uint8_t) kind;
+	entry->used = 0;
+	data = entry->data;
+	for (int i = 0; i < 3; i++)
+	{
+		entry->key_size[i] = key->size[i];
+		memcpy(data, key->text[i], key->size[i]);
+		data += key->size[i];
+	}
+	if (size > 0)
+		memcpy(data, document, size);
+	return entry;
+}
+
+bool
+entry_matches(const AmoroEntry *entry, AmoroCacheKind kind, const KeyParts *key)
+{
+	const char *data = entry->data;
+
+	if (entry->hash != key->hash || entry->kind != kind)
+		return false;
+	for (int i = 0; i < 3; i++)
+	{
+		if (entry->key_size[i] != key->size[i] || memcmp(data, key->text[i], key->size[i]) != 0)
+			return false;
+		data += key->size[i];
+	}
+	return true;
+}
+
+bool
+entry_in_database(const AmoroEntry *entry, const char *catalog_name, const char *database_name)
+{
+	return entry->key_size[0] == strlen(catalog_name) &&
+		memcmp(entry->data, catalog_name, entry->key_size[0]) == 0 &&
+		(database_name == NULL ||
+		 (entry->key_size[1] == strlen(database_name) &&
+		  memcmp(entry->data + entry->key_size[0], database_name, entry->key_size[1]) == 0));
+}
+
+size_t
+entry_size(const AmoroEntry *entry)
+{
+	return offsetof(AmoroEntry, data) + names_size(entry) + entry->document_size + ALLOCATOR_OVERHEAD;
+}
+
+const char *
+amoro_entry_document(const AmoroEntry *entry, size_t *size)
+{
+	*size = entry->document_size;
+	return entry->data + names_size(entry);
+}
+
+int64_t
+amoro_entry_version(const AmoroEntry *entry)
+{
+	return entry->version;
+}
+
+void
+amoro_entry_release(AmoroEntry *entry)
+{
+	if (entry == NULL)
+		return;
+	if (atomic_fetch_sub_explicit(&entry->references, 1, memory_order_acq_rel) == 1)
+		free(entry);
+}

@@ -1,0 +1,39 @@
+/*
+ * entry.h
+ *		One cached object: immutable, one allocation, counted references.
+ */
+#ifndef AMORO_ENTRY_H
+#define AMORO_ENTRY_H
+
+#include <stdatomic.h>
+
+#include "key.h"
+
+struct AmoroEntry
+{
+	AmoroEntry *next;			/* in its bucket; guarded by the lock of the shard */
+	uint64_t	hash;
+	int64_t		version;
+	_Atomic uint32_t references;
+	uint32_t	document_size;
+	uint16_t	key_size[3];
+	uint8_t		kind;
+	uint8_t		used;			/* since the eviction hand last came by; guarded by the lock of the shard */
+	char		data[];			/* the three names, then the document */
+};
+
+/* NULL when memory is short, or the document larger than 4 GB. The caller holds the one reference. */
+extern AmoroEntry *entry_create(AmoroCacheKind kind, const KeyParts *key, const char *document, size_t size,
+								int64_t version);
+extern bool entry_matches(const AmoroEntry *entry, AmoroCacheKind kind, const KeyParts *key);
+extern bool entry_in_database(const AmoroEntry *entry, const char *catalog_name, const char *database_name);
+/* Bytes of memory, the allocator's own included. */
+extern size_t entry_size(const AmoroEntry *entry);
+
+static inline void
+entry_reference(AmoroEntry *entry)
+{
+	atomic_fetch_add_explicit(&entry->references, 1, memory_order_relaxed);
+}
+
+#endif							/* AMORO_ENTRY_H */

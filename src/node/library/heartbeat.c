@@ -1,0 +1,389 @@
+/*
+ * heartbeat.c
+ *		The thread that keeps the lease.
+ */
+#include "heartbeat.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "change_feed.h"
+
+/* Before the server has said how long a lease is. */
+#define FIRST_TIMEOUT_US 5000000
+#define LONGEST_WAIT_MS 5000	/* that the server grants */
+#define LONGEST_BACKOFF_US 5000000
+#define SLOWEST_RETRY_US 30000000
+#define LONGEST_CLOSE_US 2000000
+
+static NodeTime
+least(NodeTime a, NodeTime b)
+{
+	return a < b ? a : b;
+}
+
+static NodeTime
+greatest(NodeTime a, NodeTime b)
+{
+	return a > b ? a : b;
+}
+
+/*
+ * A quarter of the lease, for connecting and for the way of a request beside its wait, which is at most a quarter too
+ * (rule 10): a request that hangs, a new connection and another request fit into one lease.
+ */
+static NodeTime
+patience(const AmoroNode *node)
+{
+	return node->lease.lease_us > 0 ? node->lease.lease_us / 4 : FIRST_TIMEOUT_US;
+}
+
+/* Says once what has changed; never under a lock. */
+static void
+report(AmoroNode *node)
+{
+	Heartbeat  *heartbeat = &node->heartbeat;
+	AmoroNodeState state;
+	char		reason[REASON_SIZE];
+	bool		changed;
+
+	pthread_mutex_lock(&node->lease_lock);
+	state = node->lease.state;
+	memcpy(reason, node->lease.reason, sizeof(reason));
+	pthread_mutex_unlock(&node->lease_lock);
+
+	changed = state != heartbeat->reported_state;
+	if (state == AMORO_NODE_ACTIVE && changed)
+		node_log(node, AMORO_LOG_INFO, "active: term %lld, lease epoch %lld, metadata version %lld",
+				 (long long) node->lease.term, (long long) node->lease.lease_epoch,
+				 (long long) node->lease.applied_version);
+	else if (reason[0] != '\0' && strcmp(reason, heartbeat->reported_reason) != 0)
+		node_log(node, AMORO_LOG_WARNING, "%s: %s", amoro_node_state_name(state), reason);
+	else if (changed)
+		node_log(node, AMORO_LOG_DEBUG, "%s", amoro_node_state_name(state));
+	heartbeat->reported_state = state;
+	if (reason[0] != '\0' || state == AMORO_NODE_ACTIVE)
+		memcpy(heartbeat->reported_reason, reason, sizeof(reason));
+}
+
+static void
+notice_lapse(AmoroNode *node)
+{
+	pthread_mutex_lock(&node->lease_lock);
+	lease_expire(&node->lease);
+	pthread_mutex_unlock(&node->lease_lock);
+	report(node);
+}
+
+/* The moment before which a wait must look at the lease. */
+static NodeTime
+lapse_or(const AmoroNode *node, NodeTime deadline)
+{
+	NodeTime	end = atomic_load_explicit(&node->lease.end, memory_order_relaxed);
+
+	return end > 0 ? least(end, deadline) : deadline;
+}
+
+static void
+schedule(AmoroNode *node, NodeTime sent, LeaseOutcome outcome)
+{
+	Heartbeat  *heartbeat = &node->heartbeat;
+	NodeTime	now = clock_now(&node->clock);
+	NodeTime	interval = node->lease.heartbeat_interval_us;
+	NodeTime	cap = least(greatest(2 * interval, 500000), LONGEST_BACKOFF_US);
+
+	/* with a lease to lose there is no time to lose */
+	if (node->lease.state == AMORO_NODE_ACTIVE)
+		cap = least(cap, node->lease.lease_us / 8);
+	if (node->lease.state == AMORO_NODE_ACTIVE && node->lease.fruitless == 0 && outcome <= LEASE_WAIT)
+		backoff_reset(&heartbeat->backoff);
+	switch (outcome)
+	{
+		case LEASE_GO_ON:
+			heartbeat->due = now;
+			break;
+		case LEASE_WAIT:
+			heartbeat->due = sent + interval;
+			break;
+		case LEASE_DISCONNECT:
+			heartbeat->transport->close(heartbeat->transport);
+			/* fall through */
+		case LEASE_RETRY:
+			heartbeat->due = now + backoff_next(&heartbeat->backoff, &heartbeat->random, cap);
+			break;
+		case LEASE_RETRY_SLOWLY:
+			heartbeat->due = now + random_between(&heartbeat->random, 500000,
+												  least(greatest(5 * interval, 1000000), SLOWEST_RETRY_US));
+			break;
+	}
+}
+
+/* A connection or an answer did not come. */
+static void
+lost(AmoroNode *node, const NodeRequest *request, const char *reason)
+{
+	static const NodeRequest none = {.kind = REQUEST_HEARTBEAT};
+	NodeTime	now = clock_now(&node->clock);
+
+	pthread_mutex_lock(&node->lease_lock);
+	if (!node->lease.closed)
+		lease_request_lost(&node->lease, request ? request : &none, reason);
+	pthread_mutex_unlock(&node->lease_lock);
+	schedule(node, now, LEASE_DISCONNECT);
+}
+
+static void
+connect_to_server(AmoroNode *node)
+{
+	Transport  *transport = node->heartbeat.transport;
+	NodeTime	deadline = clock_now(&node->clock) + patience(node);
+	TransportFailure failure = {"", ""};
+	TransportStatus status;
+
+	do
+	{
+		status = transport->open(transport, lapse_or(node, deadline), deadline, &failure);
+		notice_lapse(node);
+	} while (status == TRANSPORT_TIMED_OUT && clock_now(&node->clock) < deadline);
+
+	if (status == TRANSPORT_DONE)
+		node->heartbeat.due = clock_now(&node->clock);
+	else if (status == TRANSPORT_WOKEN)
+		transport->close(transport);
+	else
+		lost(node, NULL, failure.message[0] ? failure.message : "no connection to the server in time");
+}
+
+/* The caches forget first; only then may the version be reported. */
+static LeaseOutcome
+apply_changes(AmoroNode *node, const NodeRequest *request, const NodeAnswer *answer)
+{
+	LeaseOutcome outcome;
+	int64_t		version = change_feed_apply(node, answer->changes, answer->change_count, request->version,
+											node->lease.newest_version);
+
+	pthread_mutex_lock(&node->lease_lock);
+	outcome = lease_changes_applied(&node->lease, request, version);
+	pthread_mutex_unlock(&node->lease_lock);
+	return outcome;
+}
+
+static LeaseOutcome
+take_answer(AmoroNode *node, const NodeRequest *request, NodeAnswer *answer)
+{
+	Lease	   *lease = &node->lease;
+	LeaseOutcome outcome;
+
+	if (request->kind == REQUEST_CHANGES)
+		return apply_changes(node, request, answer);
+	pthread_mutex_lock(&node->lease_lock);
+	if (request->kind == REQUEST_RELEASE)
+	{
+		lease->release_due = false;
+		lease->outstanding = 0;
+		outcome = LEASE_GO_ON;
+	}
+	else
+		outcome = lease_answered(lease, request, &answer->grant);
+	pthread_mutex_unlock(&node->lease_lock);
+	return outcome;
+}
+
+/* Waits for the answer, and notices on the way when the lease ends. */
+static TransportStatus
+receive(AmoroNode *node, const NodeRequest *request, NodeTime deadline, NodeAnswer *answer, TransportFailure *failure)
+{
+	Transport  *transport = node->heartbeat.transport;
+	TransportStatus status;
+
+	for (;;)
+	{
+		status = transport->receive(transport, request, lapse_or(node, deadline), answer, failure);
+		if (status != TRANSPORT_TIMED_OUT)
+			return status;
+		notice_lapse(node);
+		if (clock_now(&node->clock) >= deadline)
+			return status;
+	}
+}
+
+static void
+make_request(AmoroNode *node, const NodeRequest *request)
+{
+	Transport  *transport = node->heartbeat.transport;
+	NodeTime	deadline = request->sent + request->wait_ms * 1000 + patience(node);
+	NodeAnswer	answer = {0};
+	TransportFailure failure = {"", ""};
+	TransportStatus status;
+	LeaseOutcome outcome;
+	char		detail[64];
+
+	snprintf(detail, sizeof(detail), "%lld entries", (long long) cache_entry_count(&node->cache));
+	status = transport->send(transport, request, detail, NULL, deadline, &failure);
+	if (status == TRANSPORT_DONE)
+		status = receive(node, request, deadline, &answer, &failure);
+
+	switch (status)
+	{
+		case TRANSPORT_DONE:
+			outcome = take_answer(node, request, &answer);
+			transport->answer_release(transport, &answer);
+			schedule(node, request->sent, outcome);
+			break;
+		case TRANSPORT_REFUSED:
+			pthread_mutex_lock(&node->lease_lock);
+			outcome = lease_refused(&node->lease, request, failure.sqlstate, failure.message);
+			pthread_mutex_unlock(&node->lease_lock);
+			schedule(node, request->sent, outcome);
+			break;
+		case TRANSPORT_WOKEN:
+			transport->close(transport);
+			break;
+		case TRANSPORT_TIMED_OUT:
+			lost(node, request, "no answer from the server in time");
+			break;
+		case TRANSPORT_BROKEN:
+			lost(node, request, failure.message[0] ? failure.message : "the connection to the server broke");
+			break;
+	}
+}
+
+static RequestKind
+request_of(LeaseStep step)
+{
+	switch (step)
+	{
+		case STEP_REGISTER:
+			return REQUEST_REGISTER;
+		case STEP_ACTIVATE:
+			return REQUEST_ACTIVATE;
+		case STEP_CHANGES:
+			return REQUEST_CHANGES;
+		case STEP_RELEASE:
+			return REQUEST_RELEASE;
+		default:
+			return REQUEST_HEARTBEAT;
+	}
+}
+
+/*
+ * What must be in memory before the node serves, for a node about to activate. Without such a kind of cache an empty
+ * node has loaded everything there is at the newest version.
+ */
+static bool
+load_before_serving(AmoroNode *node)
+{
+	int64_t		loaded = node->lease.newest_version;
+	char		reason[REASON_SIZE];
+
+	for (int kind = 0; kind < AMORO_CACHE_KIND_COUNT; kind++)
+	{
+		int64_t		version;
+
+		if (node->kinds[kind]->load_before_serving == NULL)
+			continue;
+		if (!node->kinds[kind]->load_before_serving(node, &version, reason, sizeof(reason)))
+		{
+			lost(node, NULL, reason);
+			return false;
+		}
+		loaded = least(loaded, version);
+	}
+	pthread_mutex_lock(&node->lease_lock);
+	node->lease.loaded_version = loaded;
+	pthread_mutex_unlock(&node->lease_lock);
+	return true;
+}
+
+bool
+heartbeat_step(AmoroNode *node)
+{
+	Heartbeat  *heartbeat = &node->heartbeat;
+	Lease	   *lease = &node->lease;
+	NodeRequest request;
+	LeaseStep	step;
+	int64_t		wait_ms = 0;
+
+	notice_lapse(node);
+	if (lease_next_step(lease) == STEP_STOP)
+		return false;
+	if (clock_now(&node->clock) < heartbeat->due)
+	{
+		heartbeat->transport->sleep(heartbeat->transport, lapse_or(node, heartbeat->due));
+		return true;
+	}
+	if (!heartbeat->transport->is_open(heartbeat->transport))
+	{
+		connect_to_server(node);
+		return true;
+	}
+	if (lease_next_step(lease) == STEP_ACTIVATE && lease->state != AMORO_NODE_ACTIVE && !load_before_serving(node))
+		return true;
+	if (heartbeat->transport->can_wait(heartbeat->transport))
+		wait_ms = least(least(lease->heartbeat_interval_us, lease->lease_us / 4) / 1000, LONGEST_WAIT_MS);
+
+	/* the step is decided and the request noted in one hold: a close in between must not be overtaken */
+	pthread_mutex_lock(&node->lease_lock);
+	step = lease_next_step(lease);
+	if (step != STEP_STOP)
+		lease_request_begin(lease, request_of(step), wait_ms, &request);
+	pthread_mutex_unlock(&node->lease_lock);
+	if (step == STEP_STOP)
+		return false;
+	make_request(node, &request);
+	report(node);
+	return true;
+}
+
+void
+heartbeat_release(AmoroNode *node)
+{
+	Transport  *transport = node->heartbeat.transport;
+	NodeTime	now = clock_now(&node->clock);
+	NodeTime	deadline = now + least(greatest(patience(node), 500000), LONGEST_CLOSE_US);
+	NodeRequest request;
+	NodeAnswer	answer = {0};
+	TransportFailure failure = {"", ""};
+	TransportStatus status;
+
+	if (!node->release_wanted)
+		return;
+	transport->wake_reset(transport);
+	/* a connection that still waits for the answer to a heartbeat cannot be asked anything */
+	transport->close(transport);
+	pthread_mutex_lock(&node->lease_lock);
+	lease_request_begin(&node->lease, REQUEST_RELEASE, 0, &request);
+	pthread_mutex_unlock(&node->lease_lock);
+
+	status = transport->open(transport, deadline, deadline, &failure);
+	if (status == TRANSPORT_DONE)
+		status = transport->send(transport, &request, NULL, NULL, deadline, &failure);
+	if (status == TRANSPORT_DONE)
+		status = transport->receive(transport, &request, deadline, &answer, &failure);
+	if (status == TRANSPORT_DONE)
+		transport->answer_release(transport, &answer);
+	else
+		node_log(node, AMORO_LOG_WARNING, "the lease could not be released and will be waited for: %s",
+				 failure.message[0] ? failure.message : "no answer from the server in time");
+	transport->close(transport);
+}
+
+void *
+heartbeat_main(void *argument)
+{
+	AmoroNode  *node = argument;
+	Transport  *transport = node->heartbeat.transport;
+
+	while (!atomic_load_explicit(&node->closing, memory_order_acquire) && heartbeat_step(node))
+		;
+	/* nothing to do any more (superseded, removed): keep no connection, and wait to be closed */
+	if (!atomic_load_explicit(&node->closing, memory_order_acquire))
+		transport->close(transport);
+	while (!atomic_load_explicit(&node->closing, memory_order_acquire))
+		transport->sleep(transport, NODE_TIME_NEVER);
+	pthread_mutex_lock(&node->lease_lock);
+	lease_fence(&node->lease, AMORO_NODE_CLOSED, "the node is closing");
+	pthread_mutex_unlock(&node->lease_lock);
+	heartbeat_release(node);
+	return NULL;
+}

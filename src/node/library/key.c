@@ -1,0 +1,60 @@
+/*
+ * key.c
+ *		Measuring and hashing keys.
+ */
+#include "key.h"
+
+#include <string.h>
+
+/* Folds the 128-bit product of two words: every bit of the input reaches every bit of the result. */
+static inline uint64_t
+mix(uint64_t a, uint64_t b)
+{
+	unsigned __int128 product = (unsigned __int128) a * b;
+
+	return (uint64_t) product ^ (uint64_t) (product >> 64);
+}
+
+static uint64_t
+hash_text(uint64_t hash, const char *text, size_t size)
+{
+	const uint64_t odd = UINT64_C(0xa0761d6478bd642f);
+	uint64_t	word;
+
+	hash ^= mix(size ^ UINT64_C(0xe7037ed1a0b428db), odd);
+	while (size >= sizeof(word))
+	{
+		memcpy(&word, text, sizeof(word));
+		hash = mix(hash ^ word, odd);
+		text += sizeof(word);
+		size -= sizeof(word);
+	}
+	word = 0;
+	memcpy(&word, text, size);
+	return mix(hash ^ word, UINT64_C(0x8ebc6af09c88c6e3));
+}
+
+bool
+key_parts(KeyParts *parts, AmoroCacheKind kind, const AmoroKey *key, uint64_t seed)
+{
+	const char *text[3] = {key->catalog_name, key->database_name, key->object_name};
+
+	for (int i = 0; i < 3; i++)
+	{
+		size_t		size = text[i] ? strnlen(text[i], KEY_PART_LIMIT + 1) : 0;
+
+		if (size == 0 || size > KEY_PART_LIMIT)
+			return false;
+		parts->text[i] = text[i];
+		parts->size[i] = (uint16_t) size;
+	}
+	parts->database_hash = hash_text(hash_text(seed, text[0], parts->size[0]), text[1], parts->size[1]);
+	parts->hash = hash_text(parts->database_hash + (uint64_t) kind, text[2], parts->size[2]);
+	return true;
+}
+
+uint64_t
+key_database_hash(const char *catalog_name, const char *database_name, uint64_t seed)
+{
+	return hash_text(hash_text(seed, catalog_name, strlen(catalog_name)), database_name, strlen(database_name));
+}

@@ -1,0 +1,411 @@
+/*
+ * loader.c
+ *		The pool of threads that reads what is not in memory.
+ */
+#include "loader.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "node.h"
+
+/* How long to wait before reading again when the server is in another term: it or we are about to catch up. */
+#define OTHER_SERVER_PAUSE_US 20000
+#define FAILURE_LOG_INTERVAL_US 10000000
+
+typedef struct LoadWaiter LoadWaiter;
+
+struct LoadWaiter
+{
+	LoadWaiter *next;
+	AmoroLoadCallback callback;
+	void	   *argument;
+	NodeTime	deadline;
+};
+
+struct Load
+{
+	Load	   *next_pending;
+	Load	   *next_queued;
+	AmoroCacheKind kind;
+	KeyParts	key;			/* points into names */
+	AmoroKey	names_key;		/* the same, for the transport */
+	NodeTime	deadline;
+	LoadWaiter *waiters;
+	char		names[];
+};
+
+void
+loader_init(Loader *loader, NodeTime timeout)
+{
+	memset(loader, 0, sizeof(*loader));
+	pthread_mutex_init(&loader->lock, NULL);
+	pthread_cond_init(&loader->work, NULL);
+	loader->queue_tail = &loader->queue_head;
+	loader->timeout = timeout;
+}
+
+static Load **
+pending_link(Loader *loader, AmoroCacheKind kind, const KeyParts *key)
+{
+	Load	  **link = &loader->pending[key->hash % LOADER_TABLE_SIZE];
+
+	for (; *link != NULL; link = &(*link)->next_pending)
+	{
+		const Load *load = *link;
+
+		if (load->kind == kind && load->key.hash == key->hash &&
+			strcmp(load->key.text[0], key->text[0]) == 0 &&
+			strcmp(load->key.text[1], key->text[1]) == 0 &&
+			strcmp(load->key.text[2], key->text[2]) == 0)
+			break;
+	}
+	return link;
+}
+
+static Load *
+load_create(AmoroCacheKind kind, const KeyParts *key, NodeTime deadline)
+{
+	Load	   *load = calloc(1, sizeof(Load) + key->size[0] + key->size[1] + key->size[2] + 3);
+	char	   *name;
+
+	if (load == NULL)
+		return NULL;
+	load->kind = kind;
+	load->key = *key;
+	load->deadline = deadline;
+	name = load->names;
+	for (int i = 0; i < 3; i++)
+	{
+		memcpy(name, key->text[i], key->size[i]);	/* calloc has put the NUL */
+		load->key.text[i] = name;
+		name += key->size[i] + 1;
+	}
+	load->names_key = (AmoroKey) {load->key.text[0], load->key.text[1], load->key.text[2]};
+	return load;
+}
+
+static void
+enqueue(Loader *loader, Load *load)
+{
+	load->next_queued = NULL;
+	*loader->queue_tail = load;
+	loader->queue_tail = &load->next_queued;
+	pthread_cond_signal(&loader->work);
+}
+
+/* Under the lock. NULL: memory is short. */
+static Load *
+find_or_queue(Loader *loader, AmoroCacheKind kind, const KeyParts *key, NodeTime deadline)
+{
+	Load	  **link = pending_link(loader, kind, key);
+
+	if (*link == NULL)
+	{
+		*link = load_create(kind, key, deadline);
+		if (*link != NULL)
+			enqueue(loader, *link);
+	}
+	return *link;
+}
+
+bool
+loader_submit(AmoroNode *node, AmoroCacheKind kind, const KeyParts *key, AmoroLoadCallback callback, void *argument)
+{
+	Loader	   *loader = &node->loader;
+	LoadWaiter *waiter = malloc(sizeof(LoadWaiter));
+	Load	   *load = NULL;
+
+	if (waiter == NULL)
+		return false;
+	waiter->callback = callback;
+	waiter->argument = argument;
+	waiter->deadline = clock_now(&node->clock) + loader->timeout;
+
+	pthread_mutex_lock(&loader->lock);
+	if (!loader->stopping && loader->waiter_count < LOADER_MAX_WAITERS)
+		load = find_or_queue(loader, kind, key, waiter->deadline);
+	if (load != NULL)
+	{
+		waiter->next = load->waiters;
+		load->waiters = waiter;
+		loader->waiter_count++;
+	}
+	pthread_mutex_unlock(&loader->lock);
+	if (load == NULL)
+		free(waiter);
+	return load != NULL;
+}
+
+/*
+ * Takes out of a load the waiters that are to be answered: all of them, or, when it ran out of time, those whose time
+ * is over. A load that others still wait for goes back into the queue.
+ */
+static LoadWaiter *
+take_waiters(AmoroNode *node, Load *load, bool timed_out)
+{
+	Loader	   *loader = &node->loader;
+	NodeTime	now = clock_now(&node->clock);
+	LoadWaiter *taken = NULL;
+	LoadWaiter *kept = NULL;
+	LoadWaiter *next;
+
+	pthread_mutex_lock(&loader->lock);
+	load->deadline = NODE_TIME_NEVER;
+	for (LoadWaiter *waiter = load->waiters; waiter != NULL; waiter = next)
+	{
+		LoadWaiter **list = timed_out && !loader->stopping && waiter->deadline > now ? &kept : &taken;
+
+		next = waiter->next;
+		waiter->next = *list;
+		*list = waiter;
+		if (list == &taken)
+			loader->waiter_count--;
+		else if (waiter->deadline < load->deadline)
+			load->deadline = waiter->deadline;
+	}
+	load->waiters = kept;
+	if (kept != NULL)
+		enqueue(loader, load);
+	else
+	{
+		*pending_link(loader, load->kind, &load->key) = load->next_pending;
+		free(load);
+	}
+	pthread_mutex_unlock(&loader->lock);
+	return taken;
+}
+
+static void
+answer_waiters(AmoroNode *node, Load *load, bool timed_out, AmoroResult result, AmoroEntry *entry, AmoroTicket ticket)
+{
+	LoadWaiter *next;
+
+	for (LoadWaiter *waiter = take_waiters(node, load, timed_out); waiter != NULL; waiter = next)
+	{
+		next = waiter->next;
+		if (entry != NULL)
+			entry_reference(entry);
+		waiter->callback(waiter->argument, result, entry, ticket);
+		free(waiter);
+	}
+	amoro_entry_release(entry);
+}
+
+/* One line in ten seconds, however many loads fail. */
+static void
+note_failure(AmoroNode *node, Load *load, const char *message)
+{
+	Loader	   *loader = &node->loader;
+	NodeTime	now = clock_now(&node->clock);
+	bool		log;
+
+	atomic_fetch_add_explicit(&node->counters[load->kind].load_failures, 1, memory_order_relaxed);
+	pthread_mutex_lock(&loader->lock);
+	log = loader->failure_logged == 0 || now - loader->failure_logged > FAILURE_LOG_INTERVAL_US;
+	if (log)
+		loader->failure_logged = now;
+	pthread_mutex_unlock(&loader->lock);
+	if (log)
+		node_log(node, AMORO_LOG_WARNING, "could not read %s \"%s\".\"%s\".\"%s\": %s", node->kinds[load->kind]->name,
+				 load->key.text[0], load->key.text[1], load->key.text[2], message);
+}
+
+static TransportStatus
+ask(LoadWorker *worker, Load *load, NodeAnswer *answer, TransportFailure *failure)
+{
+	Transport  *transport = worker->transport;
+	LookupQuestion question = {worker->node->kinds[load->kind]->name, &load->names_key};
+	NodeRequest request = {.kind = REQUEST_LOOKUP};
+	TransportStatus status = TRANSPORT_DONE;
+
+	if (!transport->is_open(transport))
+		status = transport->open(transport, load->deadline, load->deadline, failure);
+	if (status == TRANSPORT_DONE)
+		status = transport->send(transport, &request, NULL, &question, load->deadline, failure);
+	if (status == TRANSPORT_DONE)
+		status = transport->receive(transport, &request, load->deadline, answer, failure);
+	return status;
+}
+
+/* Errors after which another connection may do better: a standby, a moved extension, a server that goes down. */
+static bool
+connection_is_useless(const char *sqlstate)
+{
+	static const char *const classes[] = {"25006", "26000", "42P05", "42", "3F", "08", "57P", "0A000"};
+
+	if (strcmp(sqlstate, "42501") == 0)
+		return false;
+	for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++)
+	{
+		if (strncmp(sqlstate, classes[i], strlen(classes[i])) == 0)
+			return true;
+	}
+	return false;
+}
+
+typedef enum LoadStep
+{
+	LOAD_STEP_AGAIN,
+	LOAD_STEP_DONE,
+	LOAD_STEP_TIMED_OUT
+} LoadStep;
+
+/* What a failure to ask means: another try over a new connection (one), or the end. */
+static LoadStep
+after_failure(LoadWorker *worker, Load *load, TransportStatus status, const TransportFailure *failure,
+			  bool *reconnected, AmoroResult *result)
+{
+	bool		useless = status != TRANSPORT_REFUSED || connection_is_useless(failure->sqlstate);
+
+	*result = AMORO_UNAVAILABLE;
+	if (status == TRANSPORT_REFUSED && strncmp(failure->sqlstate, "22", 2) == 0)
+	{
+		*result = AMORO_INVALID_ARGUMENT;	/* no name that the server could have */
+		return LOAD_STEP_DONE;
+	}
+	if (useless)
+		worker->transport->close(worker->transport);
+	if (status == TRANSPORT_WOKEN)
+		return LOAD_STEP_DONE;
+	if (status == TRANSPORT_TIMED_OUT)
+	{
+		note_failure(worker->node, load, "no answer in time");
+		return LOAD_STEP_TIMED_OUT;
+	}
+	if (useless && !*reconnected)
+	{
+		*reconnected = true;
+		return LOAD_STEP_AGAIN;
+	}
+	note_failure(worker->node, load, failure->message);
+	return LOAD_STEP_DONE;
+}
+
+/* Reads once, and stores. */
+static LoadStep
+read_once(LoadWorker *worker, Load *load, bool *reconnected,
+		  AmoroResult *result, AmoroEntry **entry, AmoroTicket *ticket)
+{
+	AmoroNode  *node = worker->node;
+	NodeAnswer	answer = {0};
+	TransportFailure failure = {"", ""};
+	TransportStatus status;
+	LoadNote	note;
+	LoadVerdict verdict;
+
+	if (!load_begin(&node->lease, &node->cache, &load->key, &note))
+	{
+		*result = AMORO_FENCED;
+		return LOAD_STEP_DONE;
+	}
+	atomic_fetch_add_explicit(&node->counters[load->kind].loads, 1, memory_order_relaxed);
+	status = ask(worker, load, &answer, &failure);
+	if (status != TRANSPORT_DONE)
+		return after_failure(worker, load, status, &failure, reconnected, result);
+
+	verdict = load_finish(&node->lease, &node->cache, load->kind, &load->key, &note, &answer.lookup,
+						  result, entry, ticket);
+	worker->transport->answer_release(worker->transport, &answer);
+	if (verdict == LOAD_ANSWERED)
+		return LOAD_STEP_DONE;
+	atomic_fetch_add_explicit(&node->counters[load->kind].loads_refused, 1, memory_order_relaxed);
+	if (verdict == LOAD_OTHER_SERVER)
+		worker->transport->sleep(worker->transport, clock_now(&node->clock) + OTHER_SERVER_PAUSE_US);
+	return LOAD_STEP_AGAIN;
+}
+
+static void
+run(LoadWorker *worker, Load *load)
+{
+	AmoroNode  *node = worker->node;
+	AmoroResult result = AMORO_UNAVAILABLE;
+	AmoroEntry *entry = NULL;
+	AmoroTicket ticket = {0};
+	bool		reconnected = false;
+	LoadStep	step = LOAD_STEP_AGAIN;
+
+	while (step == LOAD_STEP_AGAIN)
+	{
+		if (atomic_load_explicit(&node->closing, memory_order_acquire))
+			break;
+		if (clock_now(&node->clock) >= load->deadline)
+			step = LOAD_STEP_TIMED_OUT;
+		else
+			step = read_once(worker, load, &reconnected, &result, &entry, &ticket);
+	}
+	if (step != LOAD_STEP_DONE)
+		result = AMORO_UNAVAILABLE;
+	answer_waiters(node, load, step == LOAD_STEP_TIMED_OUT, result, entry, ticket);
+}
+
+/* The next load, or NULL when the loader stops; what is left in the queue is then run too, and finds the node closing. */
+static Load *
+next_load(Loader *loader)
+{
+	Load	   *load;
+
+	pthread_mutex_lock(&loader->lock);
+	while (loader->queue_head == NULL && !loader->stopping)
+		pthread_cond_wait(&loader->work, &loader->lock);
+	load = loader->queue_head;
+	if (load != NULL)
+	{
+		loader->queue_head = load->next_queued;
+		if (loader->queue_head == NULL)
+			loader->queue_tail = &loader->queue_head;
+	}
+	pthread_mutex_unlock(&loader->lock);
+	return load;
+}
+
+static void *
+worker_main(void *argument)
+{
+	LoadWorker *worker = argument;
+	Load	   *load;
+
+	while ((load = next_load(&worker->node->loader)) != NULL)
+		run(worker, load);
+	worker->transport->close(worker->transport);
+	return NULL;
+}
+
+bool
+loader_add_worker(Loader *loader, AmoroNode *node, Transport *transport)
+{
+	LoadWorker *worker = &loader->workers[loader->worker_count++];
+
+	worker->node = node;
+	worker->transport = transport;
+	worker->started = pthread_create(&worker->thread, NULL, worker_main, worker) == 0;
+	return worker->started;
+}
+
+void
+loader_stop(AmoroNode *node)
+{
+	Loader	   *loader = &node->loader;
+
+	pthread_mutex_lock(&loader->lock);
+	loader->stopping = true;
+	pthread_cond_broadcast(&loader->work);
+	pthread_mutex_unlock(&loader->lock);
+	for (int i = 0; i < loader->worker_count; i++)
+		loader->workers[i].transport->wake(loader->workers[i].transport);
+	for (int i = 0; i < loader->worker_count; i++)
+	{
+		if (loader->workers[i].started)
+			pthread_join(loader->workers[i].thread, NULL);
+		loader->workers[i].started = false;
+	}
+}
+
+void
+loader_destroy(Loader *loader)
+{
+	for (int i = 0; i < loader->worker_count; i++)
+		loader->workers[i].transport->destroy(loader->workers[i].transport);
+	pthread_cond_destroy(&loader->work);
+	pthread_mutex_destroy(&loader->lock);
+}

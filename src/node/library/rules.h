@@ -1,0 +1,38 @@
+/*
+ * rules.h
+ *		Switches for the rules that keep the promise. In a build for tests (AMORO_RULE_SWITCHES) each rule can be
+ *		switched off, and a test must then fail; in any other build RULE() is the constant true.
+ */
+#ifndef AMORO_RULES_H
+#define AMORO_RULES_H
+
+#include <stdbool.h>
+
+enum
+{
+	RULE_MEASURE_FROM_SEND = 1 << 0,	/* a lease counts from the sending of the request that brought it */
+	RULE_NEWEST_REQUEST = 1 << 1,	/* only the newest outstanding request extends the lease */
+	RULE_NEVER_BACKWARDS = 1 << 2,	/* an answer never shortens the lease */
+	RULE_ALLOW_FOR_DRIFT = 1 << 3,	/* L * (1 - drift), rounded down */
+	RULE_LAPSE_BY_ARITHMETIC = 1 << 4,	/* every access compares the clock with the end */
+	RULE_LAPSED_IS_NOT_EXTENDED = 1 << 5,	/* a lease that ended is never revived: clear, then activate */
+	RULE_CLEAR_ON_FENCE = 1 << 6,
+	RULE_REFUSE_OLD_TERM = 1 << 7,
+	RULE_CLEAR_ON_NEW_TIMELINE = 1 << 8,
+	RULE_EPOCH = 1 << 9,		/* told to reload in the same term: clear */
+	RULE_LOAD_GENERATION = 1 << 10, /* a load that a change or a clear overtook is not stored */
+	RULE_TICKET = 1 << 11,		/* the ticket is tested right before answering */
+	RULE_APPLY_BEFORE_ACK = 1 << 12,	/* the caches forget before the version is reported */
+	RULE_MARKED_NOT_CACHED = 1 << 13,	/* an entry with a marker is never cached */
+	RULE_LOAD_TERM = 1 << 14,	/* a load from another term is refused */
+	RULE_LOAD_VERSION = 1 << 15 /* a load that is older than what was applied is refused */
+};
+
+#ifdef AMORO_RULE_SWITCHES
+extern unsigned amoro_rules_off;
+#define RULE(rule) ((amoro_rules_off & (rule)) == 0)
+#else
+#define RULE(rule) true
+#endif
+
+#endif							/* AMORO_RULES_H */

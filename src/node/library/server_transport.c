@@ -1,0 +1,380 @@
+/*
+ * server_transport.c
+ *		The transport to a real server: the statements, and what their answers say.
+ */
+#include "server_transport.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "connection.h"
+
+#define CHANGES_PAGE "1000"
+#define PROTOCOL_VERSION "1"
+
+#define GRANT_COLUMNS \
+	"SELECT answer, node_id, term, lease_epoch, lease_ms, max_clock_drift_ppm, heartbeat_interval_ms," \
+	" metadata_version, reason FROM "
+
+/* One statement a kind of request; %s is the schema of the extension. */
+static const struct
+{
+	const char *name;			/* NULL: too rare to be prepared */
+	const char *sql;
+	int			parameters;
+}			statements[] = {
+	[REQUEST_REGISTER] = {NULL, GRANT_COLUMNS
+		"%sregister_node($1::pg_catalog.text, $2::pg_catalog.uuid, $3::pg_catalog.text, $4::pg_catalog.text,"
+		" $5::pg_catalog.int4)", 5},
+	[REQUEST_HEARTBEAT] = {"amoro_node_heartbeat", GRANT_COLUMNS
+		"%snode_heartbeat($1::pg_catalog.int8, $2::pg_catalog.uuid, $3::pg_catalog.int8, $4::pg_catalog.int8,"
+		" $5::pg_catalog.int8, $6::pg_catalog.interval, $7::pg_catalog.text)", 7},
+	[REQUEST_ACTIVATE] = {NULL, GRANT_COLUMNS
+		"%sactivate_node($1::pg_catalog.int8, $2::pg_catalog.uuid, $3::pg_catalog.int8, $4::pg_catalog.int8,"
+		" $5::pg_catalog.int8)", 5},
+	[REQUEST_CHANGES] = {"amoro_node_changes",
+		"SELECT version, object_kind, operation, catalog_name, database_name, table_name"
+		" FROM %smetadata_changes($1::pg_catalog.int8, " CHANGES_PAGE ")", 1},
+	[REQUEST_RELEASE] = {NULL, "SELECT %srelease_node($1::pg_catalog.int8, $2::pg_catalog.uuid)", 2},
+	[REQUEST_LOOKUP] = {"amoro_node_lookup",
+		"SELECT metadata_version, term, found, state, object_version, document"
+		" FROM %smetadata_lookup($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text, $4::pg_catalog.text)", 4},
+};
+
+#define MAX_PARAMETERS 7
+
+typedef struct ServerTransport
+{
+	Transport	methods;		/* first, so that one is the other */
+	Connection	connection;
+	const Registration *registration;
+} ServerTransport;
+
+/* Parameters as text, and room for the numbers among them. */
+typedef struct Parameters
+{
+	const char *values[MAX_PARAMETERS];
+	char		numbers[MAX_PARAMETERS][32];
+} Parameters;
+
+static Connection *
+connection_of(Transport *transport)
+{
+	return &((ServerTransport *) transport)->connection;
+}
+
+static const char *
+number(Parameters *parameters, int index, int64_t value)
+{
+	snprintf(parameters->numbers[index], sizeof(parameters->numbers[index]), "%lld", (long long) value);
+	return parameters->numbers[index];
+}
+
+static void
+fill_parameters(Parameters *parameters, const ServerTransport *server, const NodeRequest *request,
+				const char *detail, const LookupQuestion *question)
+{
+	const char **values = parameters->values;
+
+	switch (request->kind)
+	{
+		case REQUEST_REGISTER:
+			values[0] = server->registration->node_name;
+			values[1] = request->incarnation;
+			values[2] = server->registration->node_kind;
+			values[3] = server->registration->endpoint;
+			values[4] = PROTOCOL_VERSION;
+			return;
+		case REQUEST_CHANGES:
+			values[0] = number(parameters, 0, request->version);
+			return;
+		case REQUEST_LOOKUP:
+			values[0] = question->kind_name;
+			values[1] = question->key->catalog_name;
+			values[2] = question->key->database_name;
+			values[3] = question->key->object_name;
+			return;
+		case REQUEST_HEARTBEAT:
+			snprintf(parameters->numbers[5], sizeof(parameters->numbers[5]), "%lld milliseconds",
+					 (long long) request->wait_ms);
+			values[5] = parameters->numbers[5];
+			values[6] = detail;
+			/* fall through */
+		case REQUEST_ACTIVATE:
+			values[2] = number(parameters, 2, request->term);
+			values[3] = number(parameters, 3, request->lease_epoch);
+			values[4] = number(parameters, 4, request->version);
+			/* fall through */
+		case REQUEST_RELEASE:
+			values[0] = number(parameters, 0, request->node_id);
+			values[1] = request->incarnation;
+			return;
+	}
+}
+
+/*
+ * A prepared statement belongs to a server session. When one is gone, or is there already, the sessions are not ours: a
+ * pooler hands them out by the transaction, and from now on we do without.
+ */
+static TransportStatus
+notice_pooler(Connection *connection, TransportStatus status, const TransportFailure *failure)
+{
+	if (status == TRANSPORT_REFUSED &&
+		(strcmp(failure->sqlstate, "26000") == 0 || strcmp(failure->sqlstate, "42P05") == 0 ||
+		 strcmp(failure->sqlstate, "08P01") == 0))
+		connection->pooled = true;
+	return status;
+}
+
+static TransportStatus
+prepare(Connection *connection, RequestKind kind, const char *sql, NodeTime deadline, TransportFailure *failure)
+{
+	PGresult   *result;
+	TransportStatus status;
+
+	if (!PQsendPrepare(connection->conn, statements[kind].name, sql, 0, NULL))
+	{
+		connection_note_failure(failure, PQerrorMessage(connection->conn));
+		return TRANSPORT_BROKEN;
+	}
+	status = connection_result(connection, deadline, &result, failure);
+	PQclear(result);
+	if (status == TRANSPORT_DONE)
+		connection->prepared |= UINT32_C(1) << kind;
+	return notice_pooler(connection, status, failure);
+}
+
+static TransportStatus
+server_send(Transport *transport, const NodeRequest *request, const char *detail,
+			const LookupQuestion *question, NodeTime deadline, TransportFailure *failure)
+{
+	ServerTransport *server = (ServerTransport *) transport;
+	Connection *connection = &server->connection;
+	RequestKind kind = request->kind;
+	bool		prepared = statements[kind].name != NULL && !connection->pooled;
+	Parameters	parameters;
+	char		sql[640];
+	int			sent;
+
+	memset(&parameters, 0, sizeof(parameters));
+	fill_parameters(&parameters, server, request, detail, question);
+	snprintf(sql, sizeof(sql), statements[kind].sql, connection->schema);
+	if (prepared && (connection->prepared & (UINT32_C(1) << kind)) == 0)
+	{
+		TransportStatus status = prepare(connection, kind, sql, deadline, failure);
+
+		if (status != TRANSPORT_DONE)
+			return status;
+	}
+	if (prepared)
+		sent = PQsendQueryPrepared(connection->conn, statements[kind].name, statements[kind].parameters,
+								   parameters.values, NULL, NULL, 0);
+	else
+		sent = PQsendQueryParams(connection->conn, sql, statements[kind].parameters, NULL,
+								 parameters.values, NULL, NULL, 0);
+	if (sent)
+		return TRANSPORT_DONE;
+	connection_note_failure(failure, PQerrorMessage(connection->conn));
+	return TRANSPORT_BROKEN;
+}
+
+static int64_t
+number_at(const PGresult *result, int row, int column)
+{
+	return strtoll(PQgetvalue(result, row, column), NULL, 10);
+}
+
+/* NULL for null. */
+static const char *
+text_at(const PGresult *result, int row, int column)
+{
+	return PQgetisnull(result, row, column) ? NULL : PQgetvalue(result, row, column);
+}
+
+static bool
+read_grant(const PGresult *result, NodeGrant *grant)
+{
+	static const char *const answers[] = {
+		[GRANT_GRANTED] = "granted",
+		[GRANT_RELOAD] = "reload",
+		[GRANT_BEHIND] = "behind",
+		[GRANT_HELD] = "held",
+		[GRANT_LEAVE] = "leave",
+	};
+	size_t		answer = 0;
+
+	while (answer < sizeof(answers) / sizeof(answers[0]) && strcmp(PQgetvalue(result, 0, 0), answers[answer]) != 0)
+		answer++;
+	grant->answer = (GrantAnswer) answer;
+	grant->node_id = number_at(result, 0, 1);
+	grant->term = number_at(result, 0, 2);
+	grant->lease_epoch = number_at(result, 0, 3);
+	grant->lease_ms = number_at(result, 0, 4);
+	grant->max_clock_drift_ppm = number_at(result, 0, 5);
+	grant->heartbeat_interval_ms = number_at(result, 0, 6);
+	grant->metadata_version = number_at(result, 0, 7);
+	snprintf(grant->reason, sizeof(grant->reason), "%s", PQgetvalue(result, 0, 8));
+	return answer < sizeof(answers) / sizeof(answers[0]);
+}
+
+static bool
+read_changes(const PGresult *result, NodeAnswer *answer)
+{
+	int			rows = PQntuples(result);
+
+	answer->changes = calloc(rows > 0 ? (size_t) rows : 1, sizeof(MetadataChange));
+	if (answer->changes == NULL)
+		return false;
+	answer->change_count = rows;
+	for (int i = 0; i < rows; i++)
+	{
+		MetadataChange *change = &answer->changes[i];
+
+		change->version = number_at(result, i, 0);
+		change->object_kind = text_at(result, i, 1);
+		change->operation = text_at(result, i, 2);
+		change->catalog_name = text_at(result, i, 3);
+		change->database_name = text_at(result, i, 4);
+		change->object_name = text_at(result, i, 5);
+	}
+	return true;
+}
+
+static void
+read_lookup(const PGresult *result, LookupAnswer *lookup)
+{
+	lookup->metadata_version = number_at(result, 0, 0);
+	lookup->term = number_at(result, 0, 1);
+	lookup->found = PQgetvalue(result, 0, 2)[0] == 't';
+	lookup->state = text_at(result, 0, 3);
+	lookup->object_version = number_at(result, 0, 4);
+	lookup->document = text_at(result, 0, 5);
+	lookup->document_size = (size_t) PQgetlength(result, 0, 5);
+}
+
+static bool
+read_answer(const PGresult *result, RequestKind kind, NodeAnswer *answer)
+{
+	if (kind == REQUEST_CHANGES)
+		return read_changes(result, answer);
+	if (PQntuples(result) != 1)
+		return false;
+	if (kind == REQUEST_RELEASE)
+		answer->released = PQgetvalue(result, 0, 0)[0] == 't';
+	else if (kind == REQUEST_LOOKUP)
+		read_lookup(result, &answer->lookup);
+	else
+		return read_grant(result, &answer->grant);
+	return true;
+}
+
+static void
+server_answer_release(Transport *transport, NodeAnswer *answer)
+{
+	free(answer->changes);
+	PQclear(answer->storage);
+	memset(answer, 0, sizeof(*answer));
+}
+
+static TransportStatus
+server_receive(Transport *transport, const NodeRequest *request, NodeTime deadline,
+			   NodeAnswer *answer, TransportFailure *failure)
+{
+	Connection *connection = connection_of(transport);
+	PGresult   *result;
+	TransportStatus status = connection_result(connection, deadline, &result, failure);
+
+	if (status != TRANSPORT_DONE)
+		return notice_pooler(connection, status, failure);
+	memset(answer, 0, sizeof(*answer));
+	answer->storage = result;
+	if (read_answer(result, request->kind, answer))
+		return TRANSPORT_DONE;
+	server_answer_release(transport, answer);
+	snprintf(failure->message, sizeof(failure->message), "the server's answer makes no sense");
+	return TRANSPORT_BROKEN;
+}
+
+static TransportStatus
+server_open(Transport *transport, NodeTime wait_until, NodeTime deadline, TransportFailure *failure)
+{
+	return connection_open(connection_of(transport), wait_until, deadline, failure);
+}
+
+static bool
+server_is_open(const Transport *transport)
+{
+	return ((const ServerTransport *) transport)->connection.stage == CONNECTION_READY;
+}
+
+static void
+server_close(Transport *transport)
+{
+	connection_close(connection_of(transport));
+}
+
+/* Behind a pooler a waiting heartbeat would keep a server session from everybody else. */
+static bool
+server_can_wait(const Transport *transport)
+{
+	return !((const ServerTransport *) transport)->connection.pooled;
+}
+
+static TransportStatus
+server_sleep(Transport *transport, NodeTime until)
+{
+	return connection_sleep(connection_of(transport), until);
+}
+
+static void
+server_wake(Transport *transport)
+{
+	connection_wake(connection_of(transport));
+}
+
+static void
+server_wake_reset(Transport *transport)
+{
+	connection_wake_reset(connection_of(transport));
+}
+
+static void
+server_destroy(Transport *transport)
+{
+	connection_destroy(connection_of(transport));
+	free(transport);
+}
+
+Transport *
+server_transport_create(const char *conninfo, const Registration *registration, const NodeClock *clock,
+						char *error, size_t error_size)
+{
+	static const Transport methods = {
+		.open = server_open,
+		.is_open = server_is_open,
+		.close = server_close,
+		.can_wait = server_can_wait,
+		.send = server_send,
+		.receive = server_receive,
+		.answer_release = server_answer_release,
+		.sleep = server_sleep,
+		.wake = server_wake,
+		.wake_reset = server_wake_reset,
+		.destroy = server_destroy,
+	};
+	ServerTransport *server = calloc(1, sizeof(ServerTransport));
+	char		application_name[64];
+
+	if (server == NULL)
+		return NULL;
+	snprintf(application_name, sizeof(application_name), "amoro-node %.50s", registration->node_name);
+	server->methods = methods;
+	server->registration = registration;
+	if (!connection_init(&server->connection, conninfo, application_name, clock, error, error_size))
+	{
+		free(server);
+		return NULL;
+	}
+	return &server->methods;
+}

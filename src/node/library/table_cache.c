@@ -1,0 +1,11 @@
+/*
+ * table_cache.c
+ *		Definitions of tables. They come in when somebody asks for them: a miss means nothing.
+ */
+#include "cache_kind.h"
+
+const CacheKind table_cache = {
+	.name = "table",
+	.miss_is_absent = false,
+	.load_before_serving = NULL,
+};

@@ -1,0 +1,95 @@
+/*
+ * transport.h
+ *		How requests get to the server and answers back: libpq (server_transport.c), or a script in a test. A transport
+ *		belongs to one thread; only wake may be called by others. Every wait ends at its deadline.
+ */
+#ifndef AMORO_TRANSPORT_H
+#define AMORO_TRANSPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "amoro_node.h"
+#include "lease.h"
+
+typedef enum TransportStatus
+{
+	TRANSPORT_DONE,
+	TRANSPORT_TIMED_OUT,		/* nothing is lost: call again with a later deadline, or close */
+	TRANSPORT_WOKEN,			/* somebody called wake */
+	TRANSPORT_REFUSED,			/* the server raised an error; the connection is good */
+	TRANSPORT_BROKEN			/* the connection is gone, or is of no use */
+} TransportStatus;
+
+typedef struct TransportFailure
+{
+	char		sqlstate[SQLSTATE_SIZE];	/* empty when the server raised no error */
+	char		message[REASON_SIZE];
+} TransportFailure;
+
+/* One row of metadata_changes; names may be NULL. */
+typedef struct MetadataChange
+{
+	int64_t		version;
+	const char *object_kind;
+	const char *operation;
+	const char *catalog_name;
+	const char *database_name;
+	const char *object_name;
+} MetadataChange;
+
+typedef struct LookupAnswer
+{
+	int64_t		metadata_version;
+	int64_t		term;
+	bool		found;
+	const char *state;			/* NULL when there is no such object */
+	int64_t		object_version;
+	const char *document;		/* NULL when there is none */
+	size_t		document_size;
+} LookupAnswer;
+
+/* The answer to a request of the kind that was sent. */
+typedef struct NodeAnswer
+{
+	NodeGrant	grant;
+	bool		released;
+	MetadataChange *changes;
+	int			change_count;
+	LookupAnswer lookup;
+	void	   *storage;		/* what changes and lookup point into, until answer_release */
+} NodeAnswer;
+
+/* What a lookup asks for; a registration is asked for with what the transport was made with. */
+typedef struct LookupQuestion
+{
+	const char *kind_name;
+	const AmoroKey *key;
+} LookupQuestion;
+
+typedef struct Transport Transport;
+
+struct Transport
+{
+	/* Connects until the deadline, trying every host; waits no longer than wait_until, and goes on when called again. */
+	TransportStatus (*open) (Transport *transport, NodeTime wait_until, NodeTime deadline, TransportFailure *failure);
+	bool		(*is_open) (const Transport *transport);
+	void		(*close) (Transport *transport);
+	/* Whether a heartbeat may wait at the server for news. */
+	bool		(*can_wait) (const Transport *transport);
+	/* Sends a request; detail is what the node says of itself (heartbeats), question is for lookups. */
+	TransportStatus (*send) (Transport *transport, const NodeRequest *request, const char *detail,
+							 const LookupQuestion *question, NodeTime deadline, TransportFailure *failure);
+	/* Waits for the answer to it. */
+	TransportStatus (*receive) (Transport *transport, const NodeRequest *request, NodeTime deadline,
+								NodeAnswer *answer, TransportFailure *failure);
+	void		(*answer_release) (Transport *transport, NodeAnswer *answer);
+	/* Sleeps: TRANSPORT_TIMED_OUT or TRANSPORT_WOKEN. */
+	TransportStatus (*sleep) (Transport *transport, NodeTime until);
+	/* From any thread: what waits, and whatever waits next, returns TRANSPORT_WOKEN until wake_reset. */
+	void		(*wake) (Transport *transport);
+	void		(*wake_reset) (Transport *transport);
+	void		(*destroy) (Transport *transport);
+};
+
+#endif							/* AMORO_TRANSPORT_H */
