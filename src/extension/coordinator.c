@@ -15,7 +15,6 @@
 #include "compat.h"
 #include "coordinator.h"
 #include "coordinator_transaction.h"
-#include "guc.h"
 #include "lease.h"
 #include "lifecycle.h"
 #include "miscadmin.h"
@@ -38,7 +37,6 @@
 
 /* Covers a lost wake-up, and how often it is looked whether extension and identity are still as they were. */
 #define TICK_US (1000 * 1000)
-#define HOUSEKEEPING_US (2 * TICK_US)
 /* How soon it is tried again while somebody drops the extension and may yet roll back. */
 #define EXTENSION_RETRY_US (250 * 1000)
 #define FIRST_ERROR_DELAY_US (100 * 1000)
@@ -239,45 +237,28 @@ prepare_cycle(LeaseTime *next)
 	return true;
 }
 
-typedef struct Prune
-{
-	bool		changes;		/* in: whether there may be any to delete */
-	bool		more;			/* out: whether more is left */
-} Prune;
-
 static void
-prune(void *argument)
+prune_log_and_registry(void *argument)
 {
-	Prune	   *work = argument;
+	bool	   *more = argument;
 
 	coordinator_check_term();
-	work->more = work->changes && change_prune();
-	work->more |= node_registry_prune();
+	*more = change_prune();
+	*more |= node_registry_prune();
 }
 
-/*
- * Deletes what nobody needs any more, a batch of each; true when more is left. A coordinator with nothing to do writes
- * no WAL, so it does not touch the log of changes as long as that has not grown.
- */
+/* Deletes what nobody needs any more, a batch of each; true when more is left. */
 static bool
 keep_house(void)
 {
-	static int64 pruned_version = -1;
-	static int	pruned_history = -1;
-	int64		version = lease_published_version(MyDatabaseId);
-	Prune		work = {.changes = version != pruned_version || guc_change_history != pruned_history};
+	bool		more = false;
 	ErrorData  *error;
 
 	(void) lease_reap(MyDatabaseId);
-	error = coordinator_transaction(prune, &work);
+	error = coordinator_transaction(prune_log_and_registry, &more);
 	if (error != NULL)
 		ReThrowError(error);
-	if (!work.more)
-	{
-		pruned_version = version;
-		pruned_history = guc_change_history;
-	}
-	return procedure_prune() || work.more;
+	return procedure_prune() || more;
 }
 
 /* One round of everything there is to do; returns the moment of the next one. */
@@ -299,11 +280,11 @@ run_cycle(void)
 		next = Min(next, procedures_next);
 
 	now = lease_clock_now();
-	if (now >= housekeeping_at || housekeeping_at > now + HOUSEKEEPING_US)
+	if (now >= housekeeping_at || housekeeping_at > now + TICK_US)
 	{
 		bool		more = keep_house();
 
-		housekeeping_at = more ? now : now + HOUSEKEEPING_US;
+		housekeeping_at = more ? now : now + TICK_US;
 		if (more)
 			next = now;
 	}

@@ -1,0 +1,157 @@
+/*
+ * route.c
+ *		Paths are read as the client sent them: a slash separates names, %2F is part of one.
+ */
+#include "route.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "amoro_node.h"
+#include "http_answer.h"
+#include "lookup.h"
+#include "metrics.h"
+#include "object_name.h"
+#include "status.h"
+
+/* Three names of 255 characters, each of them four bytes, each of those written as %XX, and room for the rest. */
+enum
+{
+	MAX_PATH_LENGTH = 3 * 255 * 4 * 3 + 1024,
+	TABLE_SEGMENTS = 3
+};
+
+typedef struct Route
+{
+	const char *path;			/* one that ends with a slash has names after it */
+	void		(*answer) (h2o_req_t *request);
+	void		(*answer_names) (h2o_req_t *request, h2o_iovec_t names);
+} Route;
+
+static void
+answer_not_found(h2o_req_t *request)
+{
+	http_answer_send(request, http_answer_begin_error(request, 404, "NotFoundException", "there is nothing here"));
+}
+
+/* Cuts names at slashes; returns how many segments there are, of which at most size are stored. */
+static int
+split_segments(h2o_iovec_t names, h2o_iovec_t *segments, int size)
+{
+	const char *start = names.base;
+	const char *end = names.base + names.len;
+	int			count = 0;
+
+	for (const char *c = start;; c++)
+	{
+		if (c < end && *c != '/')
+			continue;
+		if (count < size)
+			segments[count] = h2o_iovec_init(start, (size_t) (c - start));
+		count++;
+		if (c == end)
+			return count;
+		start = c + 1;
+	}
+}
+
+static void
+answer_table(h2o_req_t *request, h2o_iovec_t names)
+{
+	static const char *const labels[TABLE_SEGMENTS] = {"catalog", "database", "table"};
+	h2o_iovec_t segments[TABLE_SEGMENTS];
+	char	   *decoded[TABLE_SEGMENTS];
+
+	if (split_segments(names, segments, TABLE_SEGMENTS) != TABLE_SEGMENTS)
+	{
+		answer_not_found(request);
+		return;
+	}
+	for (int i = 0; i < TABLE_SEGMENTS; i++)
+	{
+		const char *problem;
+
+		decoded[i] = h2o_mem_alloc_pool(&request->pool, segments[i].len + 1);
+		problem = object_name_decode(segments[i].base, segments[i].len, decoded[i]);
+		if (problem != NULL)
+		{
+			http_answer_send(request, http_answer_begin_error(request, 400, "BadRequestException",
+															  "the name of the %s %s", labels[i], problem));
+			return;
+		}
+	}
+	lookup_table(request, &(AmoroKey) {decoded[0], decoded[1], decoded[2]});
+}
+
+static const Route routes[] = {
+	{"/v1/tables/", NULL, answer_table},
+	{"/healthz", status_answer_health, NULL},
+	{"/metrics", metrics_answer, NULL},
+	{"/v1/status", status_answer, NULL},
+};
+
+/* The path without query; without scheme and authority, which a proxy may have sent. */
+static h2o_iovec_t
+request_path(const h2o_req_t *request)
+{
+	static const char scheme[] = "http://";
+	h2o_iovec_t path = request->path;
+
+	if (request->query_at != SIZE_MAX && request->query_at < path.len)
+		path.len = request->query_at;
+	if (path.len > strlen(scheme) && memcmp(path.base, scheme, strlen(scheme)) == 0)
+	{
+		const char *authority = path.base + strlen(scheme);
+		const char *slash = memchr(authority, '/', path.len - strlen(scheme));
+
+		if (slash != NULL)
+			return h2o_iovec_init(slash, path.len - (size_t) (slash - path.base));
+	}
+	return path;
+}
+
+static const Route *
+find_route(h2o_iovec_t path, size_t *length)
+{
+	for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++)
+	{
+		*length = strlen(routes[i].path);
+		if (routes[i].answer_names != NULL ? path.len > *length : path.len == *length)
+			if (memcmp(path.base, routes[i].path, *length) == 0)
+				return &routes[i];
+	}
+	return NULL;
+}
+
+static void
+answer_wrong_method(h2o_req_t *request)
+{
+	h2o_iovec_t body = http_answer_begin_error(request, 405, "MethodNotAllowedException",
+											   "only GET and HEAD are allowed");
+
+	http_answer_header(request, "allow", "GET, HEAD");
+	http_answer_send(request, body);
+}
+
+int
+route_request(h2o_handler_t *handler, h2o_req_t *request)
+{
+	h2o_iovec_t path = request_path(request);
+	size_t		length;
+	const Route *route = find_route(path, &length);
+
+	if (path.len > MAX_PATH_LENGTH)
+		http_answer_send(request, http_answer_begin_error(request, 414, "RequestUriTooLongException",
+														  "no path that means something is longer than %d bytes",
+														  MAX_PATH_LENGTH));
+	else if (route == NULL)
+		answer_not_found(request);
+	else if (!h2o_memis(request->method.base, request->method.len, H2O_STRLIT("GET")) &&
+			 !h2o_memis(request->method.base, request->method.len, H2O_STRLIT("HEAD")))
+		answer_wrong_method(request);
+	else if (route->answer_names != NULL)
+		route->answer_names(request, h2o_iovec_init(path.base + length, path.len - length));
+	else
+		route->answer(request);
+	return 0;
+}
