@@ -13,6 +13,7 @@
 #include "definition_partition.h"
 #include "fmgr.h"
 #include "miscadmin.h"
+#include "utils/builtins.h"
 
 PG_FUNCTION_INFO_V1(amoro_meta_table_definition);
 PG_FUNCTION_INFO_V1(amoro_meta_altered_definition);
@@ -288,13 +289,19 @@ amoro_meta_altered_definition(PG_FUNCTION_ARGS)
 }
 
 /*
- * amoro_meta_check_properties(properties) raises 22023 unless they are an object of strings.
+ * amoro_meta_check_properties(argument, properties) raises 22004 for null, and 22023 unless they are an object of
+ * strings; argument says which they are.
  */
 Datum
 amoro_meta_check_properties(PG_FUNCTION_ARGS)
 {
-	JsonPlace	document = json_document(PG_GETARG_JSONB_P(0));
+	JsonPlace	document;
 
+	if (PG_ARGISNULL(1))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("%s must not be null", text_to_cstring(PG_GETARG_TEXT_PP(0)))));
+	document = json_document(PG_GETARG_JSONB_P(1));
 	(void) properties_read(&document);
 	PG_RETURN_VOID();
 }

@@ -42,14 +42,19 @@ object_name_problem(const char *name)
 }
 
 /*
- * amoro_meta_check_name(argument, name) raises 22023 unless the name is one; argument says which.
+ * amoro_meta_check_name(argument, name) raises 22004 for null, and 22023 unless the name is one; argument says which.
  */
 Datum
 amoro_meta_check_name(PG_FUNCTION_ARGS)
 {
 	char	   *argument = text_to_cstring(PG_GETARG_TEXT_PP(0));
-	const char *problem = PG_ARGISNULL(1) ? "It is null." : object_name_problem(text_to_cstring(PG_GETARG_TEXT_PP(1)));
+	const char *problem;
 
+	if (PG_ARGISNULL(1))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("%s must not be null", argument)));
+	problem = object_name_problem(text_to_cstring(PG_GETARG_TEXT_PP(1)));
 	if (problem != NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),

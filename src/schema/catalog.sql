@@ -13,3 +13,115 @@ CREATE TABLE amoro_meta.catalog
 );
 COMMENT ON TABLE amoro_meta.catalog IS 'catalogs; auth_config holds secrets and is shown by no view';
 SELECT pg_catalog.pg_extension_config_dump('amoro_meta.catalog', '');
+
+CREATE FUNCTION amoro_meta.check_configuration(argument text, configuration jsonb) RETURNS void
+	LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+BEGIN
+	IF configuration IS NULL THEN
+		RAISE EXCEPTION '% must not be null', argument USING ERRCODE = 'null_value_not_allowed';
+	END IF;
+	IF jsonb_typeof(configuration) <> 'object' OR pg_column_size(configuration) > 1024 * 1024 THEN
+		RAISE EXCEPTION '% is not an object of at most 1 MB', argument USING ERRCODE = 'invalid_parameter_value';
+	END IF;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.check_configuration(text, jsonb) IS 'raises 22004 or 22023 unless it is an object of bearable size';
+REVOKE ALL ON FUNCTION amoro_meta.check_configuration(text, jsonb) FROM PUBLIC;
+
+CREATE FUNCTION create_catalog(catalog_name text, metastore text DEFAULT 'internal', properties jsonb DEFAULT '{}',
+							   storage_config jsonb DEFAULT '{}', auth_config jsonb DEFAULT '{}') RETURNS bigint
+	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	catalog_id bigint;
+BEGIN
+	PERFORM amoro_meta.check_name('catalog_name', catalog_name);
+	IF metastore IS NULL OR metastore NOT IN ('internal', 'iceberg_rest', 'pushed') THEN
+		RAISE EXCEPTION 'unknown metastore: %', coalesce(quote_literal(left(metastore, 100)), 'null')
+			USING ERRCODE = 'invalid_parameter_value', HINT = 'It is internal, iceberg_rest or pushed.';
+	END IF;
+	PERFORM amoro_meta.check_properties('properties', properties), amoro_meta.check_configuration('storage_config', storage_config),
+		amoro_meta.check_configuration('auth_config', auth_config);
+	INSERT INTO amoro_meta.catalog AS c
+		VALUES (amoro_meta.next_id(), catalog_name, metastore, properties, storage_config, auth_config, clock_timestamp(),
+				amoro_meta.calling_role())
+		ON CONFLICT ON CONSTRAINT catalog_catalog_name_key DO NOTHING RETURNING c.catalog_id INTO catalog_id;
+	IF NOT FOUND THEN
+		RAISE EXCEPTION 'catalog "%" already exists', catalog_name USING ERRCODE = 'duplicate_object';
+	END IF;
+	RETURN catalog_id;
+END;
+$$;
+COMMENT ON FUNCTION create_catalog(text, text, jsonb, jsonb, jsonb) IS
+	'creates a catalog and returns its id. metastore: internal (databases and tables are kept here), iceberg_rest or pushed (they are '
+	'kept elsewhere). auth_config holds secrets: no view shows it. Errors: 42710 there is one, 22004, 22023, 25006';
+REVOKE ALL ON FUNCTION create_catalog(text, text, jsonb, jsonb, jsonb) FROM PUBLIC;
+
+CREATE FUNCTION alter_catalog(catalog_name text, properties jsonb DEFAULT NULL, storage_config jsonb DEFAULT NULL,
+							  auth_config jsonb DEFAULT NULL) RETURNS void
+	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+BEGIN
+	PERFORM amoro_meta.check_name('catalog_name', catalog_name);
+	PERFORM amoro_meta.check_properties('properties', coalesce(properties, '{}')),
+		amoro_meta.check_configuration('storage_config', coalesce(storage_config, '{}')),
+		amoro_meta.check_configuration('auth_config', coalesce(auth_config, '{}'));
+	UPDATE amoro_meta.catalog c
+		SET properties = coalesce(alter_catalog.properties, c.properties),
+			storage_config = coalesce(alter_catalog.storage_config, c.storage_config),
+			auth_config = coalesce(alter_catalog.auth_config, c.auth_config)
+		WHERE c.catalog_name = alter_catalog.catalog_name;
+	IF NOT FOUND THEN
+		RAISE EXCEPTION 'catalog "%" does not exist', catalog_name USING ERRCODE = 'undefined_object';
+	END IF;
+END;
+$$;
+COMMENT ON FUNCTION alter_catalog(text, jsonb, jsonb, jsonb) IS
+	'replaces properties, storage_config or auth_config of a catalog; null leaves one as it is. Errors: 42704 no such catalog, 22004, 22023, 25006';
+REVOKE ALL ON FUNCTION alter_catalog(text, jsonb, jsonb, jsonb) FROM PUBLIC;
+
+CREATE FUNCTION drop_catalog(catalog_name text) RETURNS void
+	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	target record;
+	other_procedure_id bigint;
+BEGIN
+	PERFORM amoro_meta.check_name('catalog_name', catalog_name);
+	-- against create_database, which holds the row FOR KEY SHARE until its transaction ends
+	SELECT c.catalog_id INTO target FROM amoro_meta.catalog c WHERE c.catalog_name = drop_catalog.catalog_name FOR UPDATE;
+	IF NOT FOUND THEN
+		RAISE EXCEPTION 'catalog "%" does not exist', catalog_name USING ERRCODE = 'undefined_object';
+	END IF;
+	SELECT min(q.procedure_id) INTO other_procedure_id FROM amoro_meta.procedure_claim q
+		WHERE q.catalog_name = drop_catalog.catalog_name;
+	IF other_procedure_id IS NOT NULL THEN
+		PERFORM amoro_meta.raise_in_transition('catalog', catalog_name, other_procedure_id);
+	END IF;
+	IF EXISTS (SELECT FROM amoro_meta.database d WHERE d.catalog_id = target.catalog_id) THEN
+		RAISE EXCEPTION 'catalog "%" is not empty', catalog_name USING ERRCODE = 'dependent_objects_still_exist',
+			DETAIL = (SELECT format('It has the database "%s".', min(d.database_name)) FROM amoro_meta.database d
+					  WHERE d.catalog_id = target.catalog_id),
+			HINT = 'Drop its databases first.';
+	END IF;
+	DELETE FROM amoro_meta.catalog c WHERE c.catalog_id = target.catalog_id;
+END;
+$$;
+COMMENT ON FUNCTION drop_catalog(text) IS
+	'drops a catalog that has no databases. Errors: 42704 no such catalog, 2BP01 it has databases, AM401 a procedure works in it, 25006';
+REVOKE ALL ON FUNCTION drop_catalog(text) FROM PUBLIC;
+
+CREATE VIEW catalogs AS
+	SELECT c.catalog_name, c.catalog_id, c.metastore, c.properties, c.storage_config, c.created_at, c.created_by
+	FROM amoro_meta.catalog c;
+COMMENT ON VIEW catalogs IS 'catalogs, without auth_config';
+
+INSERT INTO amoro_meta.access_rule (access_kind, object_kind, object_name)
+	SELECT k, 'view', 'catalogs' FROM unnest(ARRAY['reader', 'operator', 'admin']) k
+	UNION ALL
+	SELECT 'admin', 'function', n FROM unnest(ARRAY['create_catalog', 'alter_catalog', 'drop_catalog']) n;

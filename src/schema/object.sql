@@ -13,6 +13,7 @@ CREATE TABLE amoro_meta.database
 	CHECK ((state = 'normal') = (procedure_id IS NULL))
 );
 COMMENT ON TABLE amoro_meta.database IS 'databases; a state other than normal is the marker of the procedure that works on it';
+CREATE INDEX database_procedure_id ON amoro_meta.database (procedure_id) WHERE procedure_id IS NOT NULL;
 SELECT pg_catalog.pg_extension_config_dump('amoro_meta.database', '');
 
 CREATE TABLE amoro_meta.table_metadata
@@ -28,4 +29,372 @@ CREATE TABLE amoro_meta.table_metadata
 	CHECK ((state = 'normal') = (procedure_id IS NULL))
 );
 COMMENT ON TABLE amoro_meta.table_metadata IS 'tables; a state other than normal is the marker of the procedure that works on it';
+CREATE INDEX table_metadata_procedure_id ON amoro_meta.table_metadata (procedure_id) WHERE procedure_id IS NOT NULL;
 SELECT pg_catalog.pg_extension_config_dump('amoro_meta.table_metadata', '');
+
+CREATE FUNCTION amoro_meta.table_definition(definition jsonb) RETURNS jsonb
+	LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
+	AS 'MODULE_PATHNAME', 'amoro_meta_table_definition';
+COMMENT ON FUNCTION amoro_meta.table_definition(jsonb) IS
+	'validates the definition of a table and returns its canonical form, every column with an id. Errors: 22023 with the path';
+REVOKE ALL ON FUNCTION amoro_meta.table_definition(jsonb) FROM PUBLIC;
+
+CREATE FUNCTION amoro_meta.altered_definition(definition jsonb, changes jsonb) RETURNS jsonb
+	LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
+	AS 'MODULE_PATHNAME', 'amoro_meta_altered_definition';
+COMMENT ON FUNCTION amoro_meta.altered_definition(jsonb, jsonb) IS
+	'a canonical definition after the changes of alter_table. Errors: 22023 with the path';
+REVOKE ALL ON FUNCTION amoro_meta.altered_definition(jsonb, jsonb) FROM PUBLIC;
+
+-- The parent stays until the caller's transaction ends; the coordinator's step looks again (a snapshot may be old).
+CREATE FUNCTION amoro_meta.lock_parent_database(catalog_name text, database_name text) RETURNS bigint
+	LANGUAGE plpgsql VOLATILE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	found_database_id bigint;
+	other_procedure_id bigint;
+BEGIN
+	SELECT d.database_id INTO found_database_id
+		FROM amoro_meta.database d JOIN amoro_meta.catalog c USING (catalog_id)
+		WHERE c.catalog_name = lock_parent_database.catalog_name AND d.database_name = lock_parent_database.database_name
+		FOR KEY SHARE OF d;
+	SELECT q.procedure_id INTO other_procedure_id FROM amoro_meta.procedure_claim q
+		WHERE q.object_kind = 'database' AND q.catalog_name = lock_parent_database.catalog_name
+			AND q.database_name = lock_parent_database.database_name;
+	IF FOUND THEN
+		PERFORM amoro_meta.raise_in_transition('database', concat_ws('.', catalog_name, database_name), other_procedure_id);
+	END IF;
+	RETURN found_database_id;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.lock_parent_database(text, text) IS
+	'id of a database, which stays to the end of the transaction, or null; raises AM401 when a procedure works on it';
+REVOKE ALL ON FUNCTION amoro_meta.lock_parent_database(text, text) FROM PUBLIC;
+
+CREATE FUNCTION amoro_meta.require_database(database_id bigint, catalog_name text, database_name text) RETURNS void
+	LANGUAGE plpgsql VOLATILE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+BEGIN
+	IF database_id IS NOT NULL THEN
+		RETURN;
+	END IF;
+	IF NOT EXISTS (SELECT FROM amoro_meta.catalog c WHERE c.catalog_name = require_database.catalog_name) THEN
+		RAISE EXCEPTION 'catalog "%" does not exist', catalog_name USING ERRCODE = 'undefined_object';
+	END IF;
+	RAISE EXCEPTION 'database "%"."%" does not exist', catalog_name, database_name USING ERRCODE = 'undefined_object';
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.require_database(bigint, text, text) IS 'raises 42704 unless the database was found';
+REVOKE ALL ON FUNCTION amoro_meta.require_database(bigint, text, text) FROM PUBLIC;
+
+CREATE FUNCTION amoro_meta.find_table(database_id bigint, table_name text, OUT table_id bigint, OUT definition jsonb)
+	LANGUAGE sql STABLE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+	SELECT t.table_id, t.definition FROM amoro_meta.table_metadata t
+	WHERE t.database_id = find_table.database_id AND t.table_name = find_table.table_name
+	$$;
+COMMENT ON FUNCTION amoro_meta.find_table(bigint, text) IS 'a table by its name, or nulls';
+REVOKE ALL ON FUNCTION amoro_meta.find_table(bigint, text) FROM PUBLIC;
+
+CREATE FUNCTION amoro_meta.require_table(table_id bigint, catalog_name text, database_name text, table_name text) RETURNS void
+	LANGUAGE plpgsql IMMUTABLE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+BEGIN
+	IF table_id IS NULL THEN
+		RAISE EXCEPTION 'table "%"."%"."%" does not exist', catalog_name, database_name, table_name
+			USING ERRCODE = 'undefined_object';
+	END IF;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.require_table(bigint, text, text, text) IS 'raises 42704 unless the table was found';
+REVOKE ALL ON FUNCTION amoro_meta.require_table(bigint, text, text, text) FROM PUBLIC;
+
+CREATE FUNCTION amoro_meta.check_table_names(catalog_name text, database_name text, table_name text) RETURNS void
+	LANGUAGE sql STABLE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+	SELECT amoro_meta.check_name('catalog_name', catalog_name), amoro_meta.check_name('database_name', database_name),
+		amoro_meta.check_name('table_name', table_name);
+	$$;
+COMMENT ON FUNCTION amoro_meta.check_table_names(text, text, text) IS 'raises 22004 or 22023 unless all three are names';
+REVOKE ALL ON FUNCTION amoro_meta.check_table_names(text, text, text) FROM PUBLIC;
+
+CREATE FUNCTION create_database(catalog_name text, database_name text, properties jsonb DEFAULT '{}', request_id uuid DEFAULT NULL,
+								timeout interval DEFAULT NULL) RETURNS bigint
+	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	submission record;
+	parent record;
+BEGIN
+	PERFORM amoro_meta.check_name('catalog_name', catalog_name), amoro_meta.check_name('database_name', database_name),
+		amoro_meta.check_properties('properties', properties);
+	SELECT * INTO submission FROM amoro_meta.begin_procedure('create_database', catalog_name, database_name, NULL,
+		jsonb_build_array(catalog_name, database_name, properties), request_id, timeout);
+	IF submission.known THEN
+		RETURN submission.procedure_id;
+	END IF;
+	PERFORM amoro_meta.claim_name(submission.procedure_id, 'database', catalog_name, database_name, '');
+	SELECT c.catalog_id, c.metastore INTO parent FROM amoro_meta.catalog c
+		WHERE c.catalog_name = create_database.catalog_name FOR KEY SHARE;
+	IF NOT FOUND THEN
+		RAISE EXCEPTION 'catalog "%" does not exist', catalog_name USING ERRCODE = 'undefined_object';
+	END IF;
+	IF parent.metastore <> 'internal' THEN
+		RAISE EXCEPTION 'catalog "%" keeps its databases elsewhere', catalog_name USING ERRCODE = 'feature_not_supported',
+			DETAIL = format('Its metastore is "%s".', parent.metastore);
+	END IF;
+	IF EXISTS (SELECT FROM amoro_meta.database d
+			   WHERE d.catalog_id = parent.catalog_id AND d.database_name = create_database.database_name) THEN
+		RAISE EXCEPTION 'database "%"."%" already exists', catalog_name, database_name USING ERRCODE = 'duplicate_object';
+	END IF;
+	RETURN amoro_meta.set_procedure_object(submission.procedure_id, amoro_meta.next_id(),
+		jsonb_build_object('catalog_id', parent.catalog_id, 'properties', properties));
+END;
+$$;
+COMMENT ON FUNCTION create_database(text, text, jsonb, uuid, interval) IS
+	'submits the creation of a database in an internal catalog and returns the procedure''s id. request_id: a retry with the same one '
+	'returns the same procedure. timeout: rolled back after it; null: a time that suffices for nodes that have just died. '
+	'Errors: 42704 no such catalog, 42710 there is one, AM401 a procedure works on it, AM005, 0A000, 22004, 22023, 25006';
+REVOKE ALL ON FUNCTION create_database(text, text, jsonb, uuid, interval) FROM PUBLIC;
+
+CREATE FUNCTION amoro_meta.refuse_procedures_below(procedure_id bigint, catalog_name text, database_name text) RETURNS void
+	LANGUAGE plpgsql VOLATILE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	other_procedure_id bigint;
+BEGIN
+	SELECT min(q.procedure_id) INTO other_procedure_id FROM amoro_meta.procedure_claim q
+		WHERE q.object_kind = 'table' AND q.catalog_name = refuse_procedures_below.catalog_name
+			AND q.database_name = refuse_procedures_below.database_name;
+	IF other_procedure_id IS NOT NULL THEN
+		PERFORM amoro_meta.raise_in_transition('database', concat_ws('.', catalog_name, database_name), other_procedure_id);
+	END IF;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.refuse_procedures_below(bigint, text, text) IS 'raises AM401 when a procedure works on a table of the database';
+REVOKE ALL ON FUNCTION amoro_meta.refuse_procedures_below(bigint, text, text) FROM PUBLIC;
+
+CREATE FUNCTION drop_database(catalog_name text, database_name text, cascade boolean DEFAULT false, request_id uuid DEFAULT NULL,
+							  timeout interval DEFAULT NULL) RETURNS bigint
+	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	submission record;
+	target bigint;
+BEGIN
+	PERFORM amoro_meta.check_name('catalog_name', catalog_name), amoro_meta.check_name('database_name', database_name),
+		amoro_meta.check_not_null('cascade', cascade IS NOT NULL);
+	SELECT * INTO submission FROM amoro_meta.begin_procedure('drop_database', catalog_name, database_name, NULL,
+		jsonb_build_array(catalog_name, database_name, cascade), request_id, timeout);
+	IF submission.known THEN
+		RETURN submission.procedure_id;
+	END IF;
+	PERFORM amoro_meta.claim_name(submission.procedure_id, 'database', catalog_name, database_name, '');
+	PERFORM amoro_meta.refuse_procedures_below(submission.procedure_id, catalog_name, database_name);
+	-- waits for those who are about to submit something on a table in it, then looks whether they did
+	SELECT d.database_id INTO target FROM amoro_meta.database d JOIN amoro_meta.catalog c USING (catalog_id)
+		WHERE c.catalog_name = drop_database.catalog_name AND d.database_name = drop_database.database_name FOR UPDATE OF d;
+	PERFORM amoro_meta.require_database(target, catalog_name, database_name);
+	PERFORM amoro_meta.refuse_procedures_below(submission.procedure_id, catalog_name, database_name);
+	IF NOT cascade AND EXISTS (SELECT FROM amoro_meta.table_metadata t WHERE t.database_id = target) THEN
+		RAISE EXCEPTION 'database "%"."%" is not empty', catalog_name, database_name USING ERRCODE = 'dependent_objects_still_exist',
+			DETAIL = (SELECT format('It has %s tables, one is "%s".', count(*), min(t.table_name)) FROM amoro_meta.table_metadata t
+					  WHERE t.database_id = target),
+			HINT = format('SELECT drop_database(%L, %L, cascade => true)', catalog_name, database_name);
+	END IF;
+	RETURN amoro_meta.set_procedure_object(submission.procedure_id, target, jsonb_build_object('cascade', cascade));
+END;
+$$;
+COMMENT ON FUNCTION drop_database(text, text, boolean, uuid, interval) IS
+	'submits the drop of a database, cascade: with its tables, and returns the procedure''s id. request_id: a retry with the same one '
+	'returns the same procedure. timeout: rolled back after it. '
+	'Errors: 42704 no such database, 2BP01 it has tables, AM401 a procedure works on it or in it, AM005, 22004, 22023, 25006';
+REVOKE ALL ON FUNCTION drop_database(text, text, boolean, uuid, interval) FROM PUBLIC;
+
+CREATE FUNCTION create_table(catalog_name text, database_name text, table_name text, definition jsonb,
+							 if_not_exists boolean DEFAULT false, request_id uuid DEFAULT NULL, timeout interval DEFAULT NULL)
+	RETURNS bigint
+	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	submission record;
+	parent bigint;
+	canonical jsonb;
+BEGIN
+	PERFORM amoro_meta.check_table_names(catalog_name, database_name, table_name);
+	PERFORM amoro_meta.check_not_null('definition', definition IS NOT NULL),
+		amoro_meta.check_not_null('if_not_exists', if_not_exists IS NOT NULL);
+	canonical := amoro_meta.table_definition(definition);
+	SELECT * INTO submission FROM amoro_meta.begin_procedure('create_table', catalog_name, database_name, table_name,
+		jsonb_build_array(catalog_name, database_name, table_name, definition, if_not_exists), request_id, timeout);
+	IF submission.known THEN
+		RETURN submission.procedure_id;
+	END IF;
+	PERFORM amoro_meta.claim_name(submission.procedure_id, 'table', catalog_name, database_name, table_name);
+	parent := amoro_meta.lock_parent_database(catalog_name, database_name);
+	PERFORM amoro_meta.require_database(parent, catalog_name, database_name);
+	IF (SELECT f.table_id IS NOT NULL FROM amoro_meta.find_table(parent, table_name) f) THEN
+		IF NOT if_not_exists THEN
+			RAISE EXCEPTION 'table "%"."%"."%" already exists', catalog_name, database_name, table_name USING ERRCODE = 'duplicate_object';
+		END IF;
+		RETURN amoro_meta.end_unneeded_procedure(submission.procedure_id,
+			format('table "%s"."%s"."%s" already exists, skipping', catalog_name, database_name, table_name));
+	END IF;
+	RETURN amoro_meta.set_procedure_object(submission.procedure_id, amoro_meta.next_id(),
+		jsonb_build_object('database_id', parent, 'definition', canonical));
+END;
+$$;
+COMMENT ON FUNCTION create_table(text, text, text, jsonb, boolean, uuid, interval) IS
+	'submits the creation of a table and returns the procedure''s id. definition: format, columns with Iceberg types, properties, location. '
+	'if_not_exists: a NOTICE and a procedure that is done already when there is one. request_id: a retry with the same one returns the '
+	'same procedure. timeout: rolled back after it. '
+	'Errors: 42704 no such database, 42710 there is one, AM401 a procedure works on it or its database, AM005, 22004, 22023, 25006';
+REVOKE ALL ON FUNCTION create_table(text, text, text, jsonb, boolean, uuid, interval) FROM PUBLIC;
+
+CREATE FUNCTION alter_table(catalog_name text, database_name text, table_name text, changes jsonb, request_id uuid DEFAULT NULL,
+							timeout interval DEFAULT NULL) RETURNS bigint
+	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	submission record;
+	parent bigint;
+	target record;
+BEGIN
+	PERFORM amoro_meta.check_table_names(catalog_name, database_name, table_name);
+	PERFORM amoro_meta.check_not_null('changes', changes IS NOT NULL);
+	SELECT * INTO submission FROM amoro_meta.begin_procedure('alter_table', catalog_name, database_name, table_name,
+		jsonb_build_array(catalog_name, database_name, table_name, changes), request_id, timeout);
+	IF submission.known THEN
+		RETURN submission.procedure_id;
+	END IF;
+	PERFORM amoro_meta.claim_name(submission.procedure_id, 'table', catalog_name, database_name, table_name);
+	parent := amoro_meta.lock_parent_database(catalog_name, database_name);
+	PERFORM amoro_meta.require_database(parent, catalog_name, database_name);
+	SELECT * INTO target FROM amoro_meta.find_table(parent, table_name);
+	PERFORM amoro_meta.require_table(target.table_id, catalog_name, database_name, table_name);
+	PERFORM amoro_meta.altered_definition(target.definition, changes);
+	RETURN amoro_meta.set_procedure_object(submission.procedure_id, target.table_id, jsonb_build_object('changes', changes));
+END;
+$$;
+COMMENT ON FUNCTION alter_table(text, text, text, jsonb, uuid, interval) IS
+	'submits a list of changes of a table, made all or none, and returns the procedure''s id. Each has "op": add_column, drop_column, '
+	'rename_column, retype_column, set_properties, remove_properties, set_ttl or unset_ttl. request_id: a retry with the same one returns '
+	'the same procedure. timeout: rolled back after it. '
+	'Errors: 42704 no such table, 22023 a change that is not possible, AM401 a procedure works on it, AM005, 22004, 25006';
+REVOKE ALL ON FUNCTION alter_table(text, text, text, jsonb, uuid, interval) FROM PUBLIC;
+
+CREATE FUNCTION rename_table(catalog_name text, database_name text, table_name text, new_database_name text, new_table_name text,
+							 request_id uuid DEFAULT NULL, timeout interval DEFAULT NULL) RETURNS bigint
+	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	submission record;
+	parent bigint;
+	new_parent bigint;
+	target record;
+BEGIN
+	PERFORM amoro_meta.check_table_names(catalog_name, database_name, table_name);
+	PERFORM amoro_meta.check_name('new_database_name', new_database_name), amoro_meta.check_name('new_table_name', new_table_name);
+	IF (database_name, table_name) = (new_database_name, new_table_name) THEN
+		RAISE EXCEPTION 'table "%"."%"."%" has this name already', catalog_name, database_name, table_name
+			USING ERRCODE = 'invalid_parameter_value';
+	END IF;
+	SELECT * INTO submission FROM amoro_meta.begin_procedure('rename_table', catalog_name, database_name, table_name,
+		jsonb_build_array(catalog_name, database_name, table_name, new_database_name, new_table_name), request_id, timeout);
+	IF submission.known THEN
+		RETURN submission.procedure_id;
+	END IF;
+	-- always in the same order: two that exchange names do not wait for each other
+	PERFORM amoro_meta.claim_name(submission.procedure_id, 'table', catalog_name, n.d, n.t)
+		FROM (SELECT * FROM (VALUES (database_name, table_name), (new_database_name, new_table_name)) v (d, t)
+			  ORDER BY d COLLATE "C", t COLLATE "C") n;
+	parent := amoro_meta.lock_parent_database(catalog_name, database_name);
+	PERFORM amoro_meta.require_database(parent, catalog_name, database_name);
+	new_parent := amoro_meta.lock_parent_database(catalog_name, new_database_name);
+	PERFORM amoro_meta.require_database(new_parent, catalog_name, new_database_name);
+	SELECT * INTO target FROM amoro_meta.find_table(parent, table_name);
+	PERFORM amoro_meta.require_table(target.table_id, catalog_name, database_name, table_name);
+	IF (SELECT f.table_id IS NOT NULL FROM amoro_meta.find_table(new_parent, new_table_name) f) THEN
+		RAISE EXCEPTION 'table "%"."%"."%" already exists', catalog_name, new_database_name, new_table_name
+			USING ERRCODE = 'duplicate_object';
+	END IF;
+	RETURN amoro_meta.set_procedure_object(submission.procedure_id, target.table_id,
+		jsonb_build_object('new_database_id', new_parent, 'new_database_name', new_database_name, 'new_table_name', new_table_name,
+						   'reserved_id', amoro_meta.next_id()));
+END;
+$$;
+COMMENT ON FUNCTION rename_table(text, text, text, text, text, uuid, interval) IS
+	'submits a new name for a table, in the same or another database of its catalog, and returns the procedure''s id; the table keeps its '
+	'id. request_id: a retry with the same one returns the same procedure. timeout: rolled back after it. '
+	'Errors: 42704 no such table or database, 42710 the name is taken, AM401 a procedure works on one of the names, AM005, 22004, 22023, 25006';
+REVOKE ALL ON FUNCTION rename_table(text, text, text, text, text, uuid, interval) FROM PUBLIC;
+
+CREATE FUNCTION drop_table(catalog_name text, database_name text, table_name text, if_exists boolean DEFAULT false,
+						   purge boolean DEFAULT false, request_id uuid DEFAULT NULL, timeout interval DEFAULT NULL) RETURNS bigint
+	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	submission record;
+	parent bigint;
+	target bigint;
+BEGIN
+	PERFORM amoro_meta.check_table_names(catalog_name, database_name, table_name);
+	PERFORM amoro_meta.check_not_null('if_exists', if_exists IS NOT NULL), amoro_meta.check_not_null('purge', purge IS NOT NULL);
+	SELECT * INTO submission FROM amoro_meta.begin_procedure('drop_table', catalog_name, database_name, table_name,
+		jsonb_build_array(catalog_name, database_name, table_name, if_exists, purge), request_id, timeout);
+	IF submission.known THEN
+		RETURN submission.procedure_id;
+	END IF;
+	PERFORM amoro_meta.claim_name(submission.procedure_id, 'table', catalog_name, database_name, table_name);
+	parent := amoro_meta.lock_parent_database(catalog_name, database_name);
+	target := (SELECT f.table_id FROM amoro_meta.find_table(parent, table_name) f);
+	IF target IS NULL THEN
+		IF NOT if_exists THEN
+			PERFORM amoro_meta.require_database(parent, catalog_name, database_name);
+			PERFORM amoro_meta.require_table(target, catalog_name, database_name, table_name);
+		END IF;
+		RETURN amoro_meta.end_unneeded_procedure(submission.procedure_id,
+			format('table "%s"."%s"."%s" does not exist, skipping', catalog_name, database_name, table_name));
+	END IF;
+	RETURN amoro_meta.set_procedure_object(submission.procedure_id, target, jsonb_build_object('purge', purge));
+END;
+$$;
+COMMENT ON FUNCTION drop_table(text, text, text, boolean, boolean, uuid, interval) IS
+	'submits the drop of a table and returns the procedure''s id. if_exists: a NOTICE and a procedure that is done already when there is '
+	'none. purge: says, in the change, that its files are to be removed. request_id: a retry with the same one returns the same '
+	'procedure. timeout: rolled back after it. '
+	'Errors: 42704 no such table, AM401 a procedure works on it or its database, AM005, 22004, 22023, 25006';
+REVOKE ALL ON FUNCTION drop_table(text, text, text, boolean, boolean, uuid, interval) FROM PUBLIC;
+
+CREATE VIEW databases AS
+	SELECT c.catalog_name, d.database_name, d.database_id, d.state, d.procedure_id, d.properties, d.version
+	FROM amoro_meta.database d JOIN amoro_meta.catalog c USING (catalog_id);
+COMMENT ON VIEW databases IS 'databases; a state other than normal is the marker of the procedure that works on one';
+
+CREATE VIEW tables AS
+	SELECT c.catalog_name, d.database_name, t.table_name, t.table_id,
+		CASE WHEN d.state IN ('pre_create', 'pre_drop') THEN d.state ELSE t.state END AS state,
+		CASE WHEN d.state IN ('pre_create', 'pre_drop') THEN d.procedure_id ELSE t.procedure_id END AS procedure_id,
+		t.definition->>'format' AS format, t.definition->>'location' AS location, t.definition, t.version
+	FROM amoro_meta.table_metadata t JOIN amoro_meta.database d USING (database_id) JOIN amoro_meta.catalog c USING (catalog_id);
+COMMENT ON VIEW tables IS
+	'tables; a state other than normal is the marker of the procedure that works on one or on its database. '
+	'A row in state pre_create with an empty definition is the new name of a table that is being renamed';
+
+INSERT INTO amoro_meta.access_rule (access_kind, object_kind, object_name)
+	SELECT k, 'view', n FROM unnest(ARRAY['reader', 'operator', 'admin']) k, unnest(ARRAY['databases', 'tables']) n
+	UNION ALL
+	SELECT k, 'function', n FROM unnest(ARRAY['operator', 'admin']) k,
+		unnest(ARRAY['create_database', 'drop_database', 'create_table', 'alter_table', 'rename_table', 'drop_table']) n;

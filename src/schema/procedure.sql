@@ -10,7 +10,7 @@ CREATE TABLE amoro_meta.procedure
 	database_name	text,
 	object_name		text,
 	object_id		bigint,
-	request			jsonb NOT NULL,			-- what the caller said: a retry must say the same
+	request_digest	bytea NOT NULL,			-- of what the caller said: a retry must say the same
 	arguments		jsonb NOT NULL,			-- what the steps work with
 	request_id		uuid UNIQUE,
 	submitted_by	regrole NOT NULL,
@@ -56,3 +56,236 @@ CREATE FUNCTION amoro_meta.procedure_machine_rows()
 	AS 'MODULE_PATHNAME', 'amoro_meta_procedure_machine_rows';
 COMMENT ON FUNCTION amoro_meta.procedure_machine_rows() IS 'rows of the view procedure_machine';
 REVOKE ALL ON FUNCTION amoro_meta.procedure_machine_rows() FROM PUBLIC;
+
+CREATE FUNCTION amoro_meta.begin_submission() RETURNS void
+	LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
+	AS 'MODULE_PATHNAME', 'amoro_meta_begin_submission';
+COMMENT ON FUNCTION amoro_meta.begin_submission() IS
+	'raises 25006 on a standby and AM005 without a coordinator; the end of this transaction wakes the coordinator';
+REVOKE ALL ON FUNCTION amoro_meta.begin_submission() FROM PUBLIC;
+
+CREATE FUNCTION amoro_meta.wake_coordinator_at_commit() RETURNS void
+	LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
+	AS 'MODULE_PATHNAME', 'amoro_meta_wake_coordinator_at_commit';
+COMMENT ON FUNCTION amoro_meta.wake_coordinator_at_commit() IS 'the end of this transaction wakes the coordinator';
+REVOKE ALL ON FUNCTION amoro_meta.wake_coordinator_at_commit() FROM PUBLIC;
+
+CREATE FUNCTION amoro_meta.check_name(argument text, name text) RETURNS void
+	LANGUAGE c STABLE PARALLEL SAFE
+	AS 'MODULE_PATHNAME', 'amoro_meta_check_name';
+COMMENT ON FUNCTION amoro_meta.check_name(text, text) IS
+	'raises 22004 for null, and 22023 unless the name has 1 to 255 characters and no control characters';
+REVOKE ALL ON FUNCTION amoro_meta.check_name(text, text) FROM PUBLIC;
+
+CREATE FUNCTION amoro_meta.check_properties(argument text, properties jsonb) RETURNS void
+	LANGUAGE c STABLE PARALLEL SAFE
+	AS 'MODULE_PATHNAME', 'amoro_meta_check_properties';
+COMMENT ON FUNCTION amoro_meta.check_properties(text, jsonb) IS
+	'raises 22004 for null, and 22023 unless the properties are an object of strings';
+REVOKE ALL ON FUNCTION amoro_meta.check_properties(text, jsonb) FROM PUBLIC;
+
+CREATE FUNCTION amoro_meta.check_not_null(argument text, given boolean) RETURNS void
+	LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+BEGIN
+	IF given IS NOT TRUE THEN
+		RAISE EXCEPTION '% must not be null', argument USING ERRCODE = 'null_value_not_allowed';
+	END IF;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.check_not_null(text, boolean) IS 'raises 22004 unless the argument of that name was given';
+REVOKE ALL ON FUNCTION amoro_meta.check_not_null(text, boolean) FROM PUBLIC;
+
+CREATE FUNCTION amoro_meta.check_timeout(timeout interval) RETURNS void
+	LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+BEGIN
+	IF timeout <= interval '0' OR timeout > interval '1 year' THEN
+		RAISE EXCEPTION 'timeout is out of range: %', timeout USING ERRCODE = 'invalid_parameter_value',
+			HINT = 'It is more than 0 and at most 1 year; null stands for a time that suffices for nodes that have just died.';
+	END IF;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.check_timeout(interval) IS 'raises 22023 unless the timeout is null, or more than 0 and at most 1 year';
+REVOKE ALL ON FUNCTION amoro_meta.check_timeout(interval) FROM PUBLIC;
+
+-- The start of every submission. What it writes says nothing to the coordinator before the transaction commits.
+CREATE FUNCTION amoro_meta.begin_procedure(kind text, catalog_name text, database_name text, object_name text, request jsonb,
+										   request_id uuid, timeout interval, OUT procedure_id bigint, OUT known boolean)
+	LANGUAGE plpgsql VOLATILE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	digest bytea := sha256(convert_to(concat_ws('/', kind, request::text), 'UTF8'));
+	earlier record;
+BEGIN
+	PERFORM amoro_meta.check_timeout(timeout);
+	PERFORM amoro_meta.begin_submission();
+	INSERT INTO amoro_meta.procedure (procedure_id, kind, state, catalog_name, database_name, object_name, request_digest, arguments,
+			request_id, submitted_by, submitted_at, deadline)
+		SELECT amoro_meta.next_id(), kind, 'submitted', begin_procedure.catalog_name, begin_procedure.database_name,
+			begin_procedure.object_name, digest, '{}', begin_procedure.request_id, amoro_meta.calling_role(), t.now, t.now + timeout
+		FROM (SELECT clock_timestamp() AS now) t
+		ON CONFLICT ON CONSTRAINT procedure_request_id_key DO NOTHING
+		RETURNING procedure.procedure_id INTO begin_procedure.procedure_id;
+	known := NOT FOUND;
+	IF known THEN
+		SELECT p.procedure_id, p.request_digest INTO STRICT earlier
+			FROM amoro_meta.procedure p WHERE p.request_id = begin_procedure.request_id;
+		IF earlier.request_digest IS DISTINCT FROM digest THEN
+			RAISE EXCEPTION 'request % was made before with other arguments', request_id USING ERRCODE = 'invalid_parameter_value',
+				DETAIL = format('It is procedure %s.', earlier.procedure_id),
+				HINT = 'A new request needs a new request_id.';
+		END IF;
+		procedure_id := earlier.procedure_id;
+	END IF;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.begin_procedure(text, text, text, text, jsonb, uuid, interval) IS
+	'inserts the row of a procedure, or finds the one of an earlier call with the same request_id (known). Errors: 22023, 25006, AM005';
+REVOKE ALL ON FUNCTION amoro_meta.begin_procedure(text, text, text, text, jsonb, uuid, interval) FROM PUBLIC;
+
+CREATE FUNCTION amoro_meta.raise_in_transition(object_kind text, name text, other_procedure_id bigint) RETURNS void
+	LANGUAGE plpgsql VOLATILE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	other amoro_meta.procedure;
+BEGIN
+	SELECT * INTO STRICT other FROM amoro_meta.procedure p WHERE p.procedure_id = other_procedure_id;
+	RAISE EXCEPTION '% % is in transition', object_kind, name USING ERRCODE = 'AM401',
+		DETAIL = format('Procedure %s (%s), submitted by %s at %s, is in the way; its state is "%s".', other.procedure_id,
+						other.kind, other.submitted_by, other.submitted_at, other.state),
+		HINT = format('SELECT procedure_status(%s)', other.procedure_id);
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.raise_in_transition(text, text, bigint) IS 'raises AM401 and says which procedure is in the way';
+REVOKE ALL ON FUNCTION amoro_meta.raise_in_transition(text, text, bigint) FROM PUBLIC;
+
+-- Waits for a transaction that has claimed the name and is still open. The later of two is refused by the primary key.
+CREATE FUNCTION amoro_meta.claim_name(procedure_id bigint, object_kind text, catalog_name text, database_name text, object_name text)
+	RETURNS void
+	LANGUAGE plpgsql VOLATILE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	other_procedure_id bigint;
+BEGIN
+	LOOP
+		INSERT INTO amoro_meta.procedure_claim VALUES (object_kind, catalog_name, database_name, object_name, procedure_id)
+			ON CONFLICT DO NOTHING;
+		IF FOUND THEN
+			RETURN;
+		END IF;
+		SELECT c.procedure_id INTO other_procedure_id FROM amoro_meta.procedure_claim c
+			WHERE c.object_kind = claim_name.object_kind AND c.catalog_name = claim_name.catalog_name
+				AND c.database_name = claim_name.database_name AND c.object_name = claim_name.object_name;
+		IF FOUND THEN
+			PERFORM amoro_meta.raise_in_transition(object_kind,
+				concat_ws('.', nullif(catalog_name, ''), nullif(database_name, ''), nullif(object_name, '')), other_procedure_id);
+		END IF;
+		-- it has just ended
+	END LOOP;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.claim_name(bigint, text, text, text, text) IS
+	'claims a name for a procedure until it ends; raises AM401 when another procedure has it';
+REVOKE ALL ON FUNCTION amoro_meta.claim_name(bigint, text, text, text, text) FROM PUBLIC;
+
+CREATE FUNCTION amoro_meta.set_procedure_object(procedure_id bigint, object_id bigint, arguments jsonb) RETURNS bigint
+	LANGUAGE plpgsql VOLATILE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+BEGIN
+	UPDATE amoro_meta.procedure p
+		SET object_id = set_procedure_object.object_id, arguments = set_procedure_object.arguments || '{"format": 1}'
+		WHERE p.procedure_id = set_procedure_object.procedure_id;
+	RETURN procedure_id;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.set_procedure_object(bigint, bigint, jsonb) IS
+	'ends a submission: from here on the object is known by its id only; returns the procedure''s id';
+REVOKE ALL ON FUNCTION amoro_meta.set_procedure_object(bigint, bigint, jsonb) FROM PUBLIC;
+
+CREATE FUNCTION amoro_meta.end_unneeded_procedure(procedure_id bigint, notice text) RETURNS bigint
+	LANGUAGE plpgsql VOLATILE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+BEGIN
+	UPDATE amoro_meta.procedure p SET state = 'done', outcome = 'done', deadline = NULL, ended_at = clock_timestamp()
+		WHERE p.procedure_id = end_unneeded_procedure.procedure_id;
+	DELETE FROM amoro_meta.procedure_claim c WHERE c.procedure_id = end_unneeded_procedure.procedure_id;
+	RAISE NOTICE '%', notice;
+	RETURN procedure_id;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.end_unneeded_procedure(bigint, text) IS
+	'ends a submission that has nothing to do (IF EXISTS): the procedure is done already';
+REVOKE ALL ON FUNCTION amoro_meta.end_unneeded_procedure(bigint, text) FROM PUBLIC;
+
+CREATE FUNCTION wait_for_procedure(procedure_id bigint, timeout interval DEFAULT NULL) RETURNS text
+	LANGUAGE c VOLATILE SECURITY DEFINER PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS 'MODULE_PATHNAME', 'amoro_meta_wait_for_procedure';
+COMMENT ON FUNCTION wait_for_procedure(bigint, interval) IS
+	'waits until a procedure ends: ''done'', ''rolled_back'' or ''quarantined''; ''running'' when timeout (null: none) ends first. '
+	'Errors: 42704 no such procedure, 25001 when this transaction has submitted or cancelled it and must commit first, 25006 on a standby';
+REVOKE ALL ON FUNCTION wait_for_procedure(bigint, interval) FROM PUBLIC;
+
+CREATE FUNCTION cancel_procedure(procedure_id bigint) RETURNS boolean
+	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	target record;
+BEGIN
+	PERFORM amoro_meta.check_not_null('procedure_id', procedure_id IS NOT NULL);
+	PERFORM amoro_meta.wake_coordinator_at_commit();
+	SELECT p.outcome, p.kind, p.state INTO target FROM amoro_meta.procedure p
+		WHERE p.procedure_id = cancel_procedure.procedure_id FOR NO KEY UPDATE;
+	IF NOT FOUND THEN
+		RAISE EXCEPTION 'procedure % does not exist', procedure_id USING ERRCODE = 'undefined_object';
+	END IF;
+	IF target.outcome IS NOT NULL OR NOT EXISTS
+		(SELECT FROM amoro_meta.procedure_machine_rows() m
+		 WHERE m.kind = target.kind AND m.state = target.state AND m.undo IS NOT NULL) THEN
+		RETURN false;
+	END IF;
+	UPDATE amoro_meta.procedure p SET cancel_requested = true, not_before = NULL
+		WHERE p.procedure_id = cancel_procedure.procedure_id;
+	RETURN true;
+END;
+$$;
+COMMENT ON FUNCTION cancel_procedure(bigint) IS
+	'asks for a procedure to be rolled back; false when it has ended or passed the point of no return. '
+	'wait_for_procedure tells what became of it. Errors: 42704 no such procedure, 22004, 25006 on a standby';
+REVOKE ALL ON FUNCTION cancel_procedure(bigint) FROM PUBLIC;
+
+CREATE VIEW procedure_machine AS SELECT * FROM amoro_meta.procedure_machine_rows();
+COMMENT ON VIEW procedure_machine IS
+	'what procedures do in every state, and what comes next; undo is null behind the point of no return';
+
+CREATE VIEW amoro_stat_procedure AS
+	SELECT k.kind, count(p.procedure_id) AS submitted,
+		count(p.procedure_id) FILTER (WHERE p.outcome IS NULL) AS in_flight,
+		count(*) FILTER (WHERE p.outcome = 'done') AS done,
+		count(*) FILTER (WHERE p.outcome = 'rolled_back') AS rolled_back,
+		count(*) FILTER (WHERE p.outcome = 'quarantined') AS quarantined,
+		avg(p.ended_at - p.submitted_at) FILTER (WHERE p.outcome = 'done') AS mean_time,
+		max(p.ended_at - p.submitted_at) FILTER (WHERE p.outcome = 'done') AS max_time
+	FROM (SELECT m.kind FROM amoro_meta.procedure_machine_rows() m UNION SELECT q.kind FROM amoro_meta.procedure q) k
+		LEFT JOIN amoro_meta.procedure p ON p.kind = k.kind
+	GROUP BY k.kind;
+COMMENT ON VIEW amoro_stat_procedure IS
+	'procedures of each kind within amoro_meta.history_retention: how many, how they ended, how long the done ones took';
+GRANT EXECUTE ON FUNCTION amoro_meta.procedure_machine_rows() TO pg_monitor;
+GRANT SELECT ON procedure_machine, amoro_stat_procedure TO pg_monitor;
+
+INSERT INTO amoro_meta.access_rule (access_kind, object_kind, object_name)
+	SELECT k, o, n FROM unnest(ARRAY['reader', 'operator', 'admin']) k,
+		(VALUES ('function', 'wait_for_procedure'), ('function', 'amoro_meta.procedure_machine_rows'),
+			('view', 'procedure_machine'), ('view', 'amoro_stat_procedure')) v (o, n)
+	UNION ALL
+	SELECT k, 'function', 'cancel_procedure' FROM unnest(ARRAY['operator', 'admin']) k;
