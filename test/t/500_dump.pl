@@ -1,36 +1,21 @@
 # Copies of the data: dumps of every kind hold everything, and no copy coordinates before it is adopted.
 use strict;
 use warnings;
-use PostgreSQL::Test::Cluster;
+use AmoroCluster qw(poll);
 use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $incarnation = '11111111-1111-4111-8111-111111111111';
 my $request = '22222222-2222-4222-8222-222222222222';
 
+# A lease so long that no test can wait for it; its end is staged with the clock.
 sub make_server
 {
 	my ($name) = @_;
-	my $server = PostgreSQL::Test::Cluster->new($name);
-	$server->init;
-	$server->append_conf('postgresql.conf', <<'CONF');
-shared_preload_libraries = 'amoro_meta'
-max_worker_processes = 16
-amoro_meta.metadata_lease_fence_ms = 60s
-CONF
-	$server->start;
+	my $server = AmoroCluster->create($name, extension => 0, conf => "amoro_meta.metadata_lease_fence_ms = 60s\n");
 	# roles are not part of the dump of a database
 	$server->safe_psql('postgres', 'CREATE ROLE lake_reader; CREATE ROLE lake_node LOGIN');
 	return $server;
-}
-
-sub wait_for_state
-{
-	my ($server, $database, $state) = @_;
-	$server->poll_query_until($database,
-		"SELECT state = '$state' FROM amoro_stat_coordinator WHERE datname = current_database()")
-	  or die "the coordinator of $database does not become $state";
-	return;
 }
 
 # Every table and sequence of the extension as text, so that what differs between two copies differs here.
@@ -50,8 +35,9 @@ SQL
 sub fails_with
 {
 	my ($server, $database, $query, $code, $pattern, $name) = @_;
-	my ($status, $out, $error) = $server->psql($database, $query, extra_params => [ '-v', 'VERBOSITY=verbose' ]);
-	like($error, qr/ERROR:  $code:.*$pattern/s, $name);
+	my ($state, $error) = $server->outcome($query, $database);
+	is($state, $code, $name);
+	like($error, qr/$pattern/, "$name: it says why");
 	return;
 }
 
@@ -65,7 +51,7 @@ sub finish_procedure
 my $original = make_server('original');
 $original->safe_psql('postgres', 'CREATE DATABASE lake');
 $original->safe_psql('lake', 'CREATE EXTENSION amoro_meta');
-wait_for_state($original, 'lake', 'running');
+$original->wait_for_state('running', 'lake');
 $original->safe_psql('lake', <<'SQL');
 SELECT grant_access('lake_reader', 'reader'), grant_access('lake_node', 'node');
 SELECT create_catalog('c', properties => '{"owner": "ops"}', auth_config => '{"token": "secret"}');
@@ -81,8 +67,8 @@ SELECT * FROM activate_node(:node_id, '$incarnation', :term, :lease_epoch, :meta
 RESET ROLE;
 SQL
 my $drop = $original->safe_psql('lake', "SELECT drop_table('c', 'd', 'dropped', request_id => '$request')");
-$original->poll_query_until('lake', "SELECT wait_version IS NOT NULL FROM amoro_meta.procedure WHERE procedure_id = $drop")
-  or die 'the drop does not come to wait for the node';
+poll('the drop waits for the node',
+	sub { $original->safe_psql('lake', "SELECT wait_version IS NOT NULL FROM procedure_status($drop)") eq 't' });
 
 my $dump = $original->backup_dir . '/lake.dump';
 mkdir $original->backup_dir;
@@ -103,7 +89,7 @@ sub restore
 sub check_copy
 {
 	my ($server, $database, $how) = @_;
-	wait_for_state($server, $database, 'not_adopted');
+	$server->wait_for_state('not_adopted', $database);
 	is(contents($server, $database), $dumped, "$how: everything is there, and the coordinator leaves it alone");
 	return;
 }
@@ -116,7 +102,7 @@ check_copy($copy, 'parallel', 'restore with -j');
 restore('sections', "--section=$_") for qw(pre-data data post-data);
 check_copy($copy, 'sections', 'restore by sections');
 $copy->safe_psql('data_only', 'CREATE EXTENSION amoro_meta');
-wait_for_state($copy, 'data_only', 'running');
+$copy->wait_for_state('running', 'data_only');
 restore('data_only', '--data-only');
 check_copy($copy, 'data_only', 'restore of the data under a running coordinator');
 
@@ -130,7 +116,7 @@ check_copy($copy, 'whole', 'after a restart');
 
 # The copy is adopted: it owes the node of the original one longest lease, then the procedure goes on.
 is($copy->safe_psql('whole', 'SELECT adopt_database()'), 't', 'the copy is adopted');
-wait_for_state($copy, 'whole', 'running');
+$copy->wait_for_state('running', 'whole');
 is($copy->safe_psql('whole', 'SELECT adopt_database()'), 'f', 'once is enough');
 my ($old_term) = $dumped =~ /^coordinator\|\(t,(\d+),/m;
 is($copy->safe_psql('whole', "SELECT term > $old_term FROM amoro_stat_coordinator WHERE datname = 'whole'"), 't', 'in a new term');
@@ -139,8 +125,7 @@ SELECT verdict, waits_for FROM procedure_status($drop) AS p, broadcast_verdict(p
 SQL
 is($copy->safe_psql('whole', "SELECT drop_table('c', 'd', 'dropped', request_id => '$request')"),
 	$drop, 'the request is known');
-$copy->append_conf('postgresql.conf', 'amoro_meta.debug_clock_offset_ms = 61s');
-$copy->reload;
+$copy->configure('amoro_meta.debug_clock_offset_ms' => '61s');
 is($copy->safe_psql('whole', "SELECT wait_for_procedure($drop, '30 s')"), 'done', 'its lease over, the drop is done');
 is($copy->safe_psql('whole', "SELECT string_agg(table_name, ' ') FROM tables"), 'kept', 'the other table is there');
 is( $copy->safe_psql('whole', <<'SQL'), 't', 'ids go on where the original was');
@@ -154,8 +139,8 @@ $copy->stop;
 # A clone in the same server: the coordinator steps aside for it, and does not follow it.
 my $term = $original->safe_psql('lake', "SELECT term FROM amoro_stat_coordinator WHERE datname = 'lake'");
 $original->safe_psql('postgres', 'CREATE DATABASE clone TEMPLATE lake');
-wait_for_state($original, 'clone', 'not_adopted');
-wait_for_state($original, 'lake', 'running');
+$original->wait_for_state('not_adopted', 'clone');
+$original->wait_for_state('running', 'lake');
 is(contents($original, 'clone'), $dumped, 'a clone has everything');
 is($original->safe_psql('lake', "SELECT term FROM amoro_stat_coordinator WHERE datname = 'lake'"),
 	$term, 'the original goes on in its term');
@@ -189,14 +174,13 @@ my $before = $original->safe_psql('bare', $objects);
 for my $round (1 .. 2)
 {
 	$original->safe_psql('bare', 'CREATE EXTENSION amoro_meta');
-	wait_for_state($original, 'bare', 'running');
+	$original->wait_for_state('running', 'bare');
 	$original->safe_psql('bare', "SELECT create_catalog('c')");
 	is(finish_procedure($original, 'bare', "create_database('c', 'd')"), 'done', "round $round: it works");
 	$original->safe_psql('bare', 'DROP EXTENSION amoro_meta');
 	is($original->safe_psql('bare', $objects), $before, "round $round: DROP EXTENSION leaves nothing behind");
-	$original->poll_query_until('postgres',
-		"SELECT count(*) = 0 FROM pg_stat_activity WHERE datname = 'bare' AND backend_type LIKE 'amoro_meta%'")
-	  or die 'the coordinator stays in a database without the extension';
+	poll('the coordinator has left',
+		sub { $original->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE datname = 'bare'") eq '0' });
 }
 $original->stop;
 done_testing();
