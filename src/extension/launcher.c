@@ -347,6 +347,21 @@ start_coordinator(Watch *watch)
 	watch->due = lease_clock_now() + STARTUP_TIMEOUT_US;
 }
 
+/* A worker slot has become free: who could not be started for want of one need not wait for the end of its delay. */
+static void
+retry_for_slot(void)
+{
+	ListCell   *cell;
+
+	if (!no_slot_reported)
+		return;
+	foreach(cell, watches)
+	{
+		if (((Watch *) lfirst(cell))->state == WATCH_WAITING)
+			((Watch *) lfirst(cell))->due = 0;
+	}
+}
+
 /* The process has ended; its entry says why. */
 static void
 coordinator_ended(Watch *watch)
@@ -366,6 +381,7 @@ coordinator_ended(Watch *watch)
 		watch->state = WATCH_ABSENT;
 		watch->failures = 0;
 		watch->due = watch->probe_again ? 0 : lease_clock_now() + SWEEP_US;
+		retry_for_slot();
 	}
 	else if ((known && entry.state == COORDINATOR_HELD) || lifecycle_is_held(watch->database))
 	{
