@@ -1,6 +1,6 @@
 /*
  * guc.c
- *		The settings amoro_meta.* (DESIGN.md, section 9), in alphabetical order.
+ *		The settings amoro_meta.* (DESIGN.md, section 9).
  *
  * What must hold between two settings is checked where they are used together,
  * by lease_settings_check: a check hook sees one value at a time, and a
@@ -42,12 +42,9 @@ check_databases(char **newval, void **extra, GucSource source)
 	return valid;
 }
 
-/*
- * guc_define defines all settings and reserves their prefix. Called from _PG_init;
- * amoro_meta.max_nodes exists only where it can still take effect, in the postmaster.
- */
-void
-guc_define(void)
+/* What a lease is made of. */
+static void
+define_lease_settings(void)
 {
 	DefineCustomIntVariable( /* name= */ "amoro_meta.ack_timeout",
 							 /* short_desc= */ "How long a live node may take to apply a change before it gets no further leases.",
@@ -57,6 +54,42 @@ guc_define(void)
 							 /* context= */ PGC_SIGHUP, /* flags= */ GUC_UNIT_MS,
 							 NULL, NULL, NULL);
 
+	DefineCustomIntVariable( /* name= */ "amoro_meta.heartbeat_interval",
+							 /* short_desc= */ "How often a node is told to send a heartbeat.",
+							 /* long_desc= */ "At most a quarter of amoro_meta.metadata_lease_fence_ms.",
+							 /* valueAddr= */ &guc_heartbeat_interval,
+							 /* boot, min, max= */ 1000, 10, 600 * 1000,
+							 /* context= */ PGC_SIGHUP, /* flags= */ GUC_UNIT_MS,
+							 NULL, NULL, NULL);
+
+	DefineCustomIntVariable( /* name= */ "amoro_meta.lease_margin_ms",
+							 /* short_desc= */ "How much longer than the lease itself the server waits.",
+							 /* long_desc= */ "Covers what is not clock drift: the resolution of the clocks.",
+							 /* valueAddr= */ &guc_lease_margin_ms,
+							 /* boot, min, max= */ 200, 1, 60 * 1000,
+							 /* context= */ PGC_SIGHUP, /* flags= */ GUC_UNIT_MS,
+							 NULL, NULL, NULL);
+
+	DefineCustomIntVariable( /* name= */ "amoro_meta.max_clock_drift_ppm",
+							 /* short_desc= */ "By how much any two clocks may differ in speed, in parts per million.",
+							 /* long_desc= */ NULL,
+							 /* valueAddr= */ &guc_max_clock_drift_ppm,
+							 /* boot, min, max= */ 1000, 0, 200000,
+							 /* context= */ PGC_SIGHUP, /* flags= */ 0,
+							 NULL, NULL, NULL);
+
+	DefineCustomIntVariable( /* name= */ "amoro_meta.metadata_lease_fence_ms",
+							 /* short_desc= */ "How long a node that hears nothing may go on serving metadata.",
+							 /* long_desc= */ "The lease L of DESIGN.md, section 4.",
+							 /* valueAddr= */ &guc_metadata_lease_fence_ms,
+							 /* boot, min, max= */ 20000, 100, 24 * 3600 * 1000,
+							 /* context= */ PGC_SIGHUP, /* flags= */ GUC_UNIT_MS,
+							 NULL, NULL, NULL);
+}
+
+static void
+define_other_settings(void)
+{
 	DefineCustomIntVariable( /* name= */ "amoro_meta.change_history",
 							 /* short_desc= */ "How many metadata versions are kept for nodes that are behind.",
 							 /* long_desc= */ "A node that is further behind loads everything anew.",
@@ -89,14 +122,6 @@ guc_define(void)
 								/* context= */ PGC_SUSET, /* flags= */ GUC_NOT_IN_SAMPLE,
 								NULL, NULL, NULL);
 
-	DefineCustomIntVariable( /* name= */ "amoro_meta.heartbeat_interval",
-							 /* short_desc= */ "How often a node is told to send a heartbeat.",
-							 /* long_desc= */ "At most a quarter of amoro_meta.metadata_lease_fence_ms.",
-							 /* valueAddr= */ &guc_heartbeat_interval,
-							 /* boot, min, max= */ 1000, 10, 600 * 1000,
-							 /* context= */ PGC_SIGHUP, /* flags= */ GUC_UNIT_MS,
-							 NULL, NULL, NULL);
-
 	DefineCustomIntVariable( /* name= */ "amoro_meta.history_retention",
 							 /* short_desc= */ "How long ended procedures are kept.",
 							 /* long_desc= */ NULL,
@@ -105,22 +130,7 @@ guc_define(void)
 							 /* context= */ PGC_SIGHUP, /* flags= */ GUC_UNIT_S,
 							 NULL, NULL, NULL);
 
-	DefineCustomIntVariable( /* name= */ "amoro_meta.lease_margin_ms",
-							 /* short_desc= */ "How much longer than the lease itself the server waits.",
-							 /* long_desc= */ "Covers what is not clock drift: the resolution of the clocks.",
-							 /* valueAddr= */ &guc_lease_margin_ms,
-							 /* boot, min, max= */ 200, 1, 60 * 1000,
-							 /* context= */ PGC_SIGHUP, /* flags= */ GUC_UNIT_MS,
-							 NULL, NULL, NULL);
-
-	DefineCustomIntVariable( /* name= */ "amoro_meta.max_clock_drift_ppm",
-							 /* short_desc= */ "By how much any two clocks may differ in speed, in parts per million.",
-							 /* long_desc= */ NULL,
-							 /* valueAddr= */ &guc_max_clock_drift_ppm,
-							 /* boot, min, max= */ 1000, 0, 200000,
-							 /* context= */ PGC_SIGHUP, /* flags= */ 0,
-							 NULL, NULL, NULL);
-
+	/* Only where it can still take effect, in the postmaster. */
 	if (process_shared_preload_libraries_in_progress)
 		DefineCustomIntVariable( /* name= */ "amoro_meta.max_nodes",
 								 /* short_desc= */ "How many nodes shared memory has room for, over all databases.",
@@ -129,14 +139,15 @@ guc_define(void)
 								 /* boot, min, max= */ 4096, 1, 1000000,
 								 /* context= */ PGC_POSTMASTER, /* flags= */ 0,
 								 NULL, NULL, NULL);
+}
 
-	DefineCustomIntVariable( /* name= */ "amoro_meta.metadata_lease_fence_ms",
-							 /* short_desc= */ "How long a node that hears nothing may go on serving metadata.",
-							 /* long_desc= */ "The lease L of DESIGN.md, section 4.",
-							 /* valueAddr= */ &guc_metadata_lease_fence_ms,
-							 /* boot, min, max= */ 20000, 100, 24 * 3600 * 1000,
-							 /* context= */ PGC_SIGHUP, /* flags= */ GUC_UNIT_MS,
-							 NULL, NULL, NULL);
-
+/*
+ * guc_define defines all settings and reserves their prefix. Called from _PG_init.
+ */
+void
+guc_define(void)
+{
+	define_lease_settings();
+	define_other_settings();
 	MarkGUCPrefixReserved("amoro_meta");
 }
