@@ -1,0 +1,172 @@
+# P01: the server is killed at every step of every kind of procedure, on the way forward and on the way back. Every
+# procedure ends, as it would have without the kill, and has left the same changes: no step's effect is there twice or half.
+#
+# The steps are the rows of procedure_machine, so a new kind joins by itself; it needs a scenario here.
+use strict;
+use warnings;
+use AmoroCluster qw(poll);
+use AmoroProcedure qw(stand_still go_on wait_for_end nothing_left changes_of activate_node definition);
+use Test::More;
+
+# A lease that no test waits for: the lease clock is shifted instead.
+my $server = AmoroCluster->create('main', conf => "amoro_meta.metadata_lease_fence_ms = 60s\n");
+my $definition = definition();
+my $offset = 0;
+my $round = 0;
+
+sub query { return $server->safe_psql('postgres', $_[0]) }
+
+sub run_through
+{
+	my $outcome = wait_for_end($server, query($_[0]));
+	die "$_[0]: $outcome" if $outcome ne 'done';
+	return;
+}
+
+# For each kind: what must be there before, how it is submitted, what is true only after it is done. NAME is new in every round.
+my %scenario = (
+	create_database => {
+		submit => q{create_database('lake', 'NAME')},
+		done => q{EXISTS (SELECT FROM databases WHERE database_name = 'NAME')}
+	},
+	drop_database => {
+		before => [ q{create_database('lake', 'NAME')}, qq{create_table('lake', 'NAME', 't', $definition)},
+			qq{create_table('lake', 'NAME', 'u', $definition)} ],
+		submit => q{drop_database('lake', 'NAME', cascade => true)},
+		done => q{NOT EXISTS (SELECT FROM databases WHERE database_name = 'NAME')}
+	},
+	create_table => {
+		submit => qq{create_table('lake', 'd', 'NAME', $definition)},
+		done => q{EXISTS (SELECT FROM tables WHERE table_name = 'NAME' AND version > 0)}
+	},
+	alter_table => {
+		before => [qq{create_table('lake', 'd', 'NAME', $definition)}],
+		submit => q{alter_table('lake', 'd', 'NAME', '[{"op": "add_column", "column": "c", "type": "date"}]')},
+		done => q{(SELECT jsonb_array_length(definition->'columns') = 3 FROM tables WHERE table_name = 'NAME')}
+	},
+	rename_table => {
+		before => [qq{create_table('lake', 'd', 'NAME', $definition)}],
+		submit => q{rename_table('lake', 'd', 'NAME', 'e', 'NAME new')},
+		done => q{EXISTS (SELECT FROM tables WHERE database_name = 'e' AND table_name = 'NAME new')
+			AND NOT EXISTS (SELECT FROM tables WHERE database_name = 'd' AND table_name = 'NAME')}
+	},
+	drop_table => {
+		before => [qq{create_table('lake', 'd', 'NAME', $definition)}],
+		submit => q{drop_table('lake', 'd', 'NAME')},
+		done => q{NOT EXISTS (SELECT FROM tables WHERE table_name = 'NAME')}
+	},
+	remove_node => {
+		nodes => ['NAME'],
+		submit => q{remove_node('NAME')},
+		done => q{NOT EXISTS (SELECT FROM nodes WHERE node_name = 'NAME')}
+	});
+
+sub named { return $_[0] =~ s/NAME/round $round/gr }
+
+# Ends every lease there is.
+sub end_leases
+{
+	$offset += 100_000;
+	$server->configure('amoro_meta.debug_clock_offset_ms' => $offset);
+	return;
+}
+
+sub prepare
+{
+	my ($scenario) = @_;
+	$round++;
+	run_through("SELECT " . named($_)) for @{ $scenario->{before} // [] };
+	activate_node($server, named($_)) for @{ $scenario->{nodes} // [] };
+	return;
+}
+
+sub submit { return query("SELECT " . named($_[0]->{submit})) }
+
+sub restart
+{
+	$server->stop('immediate');
+	$server->start;
+	go_on($server, undef);
+	end_leases();
+	return;
+}
+
+sub check_end
+{
+	my ($name, $scenario, $procedure, $outcome, $changes) = @_;
+	is(wait_for_end($server, $procedure), $outcome, "$name: $outcome");
+	is(changes_of($server, $procedure), $changes, "$name: every change is logged once");
+	is(query("SELECT " . named($scenario->{done})), $outcome eq 'done' ? 't' : 'f', "$name: the object is as it should be");
+	nothing_left($server, $name);
+	return;
+}
+
+query("SELECT create_catalog('lake')");
+run_through("SELECT create_database('lake', '$_')") for 'd', 'e';
+
+my @steps = map { [ split /\|/ ] } split /\n/,
+  query("SELECT kind, state, undo IS NOT NULL FROM procedure_machine ORDER BY kind, state");
+my %changes;
+
+for my $step (@steps)
+{
+	my ($kind, $state, $undoable) = @$step;
+	my $scenario = $scenario{$kind};
+	ok(defined $scenario, "$kind has a scenario") or next;
+
+	# what it logs when nothing happens
+	if (!defined $changes{$kind})
+	{
+		prepare($scenario);
+		my $procedure = submit($scenario);
+		end_leases() if $scenario->{nodes};
+		is(wait_for_end($server, $procedure), 'done', "$kind without a kill");
+		$changes{$kind} = changes_of($server, $procedure);
+	}
+
+	for my $point ("$kind.$state", "$kind.$state.commit")
+	{
+		prepare($scenario);
+		stand_still($server);
+		my $procedure = submit($scenario);
+		end_leases() if $scenario->{nodes};
+		go_on($server, $point);
+		restart();
+		check_end("killed at $point", $scenario, $procedure, 'done', $changes{$kind});
+	}
+}
+
+# On the way back: a node that holds a lease and says nothing makes a procedure wait, and it is cancelled meanwhile.
+for my $step (@steps)
+{
+	my ($kind, $state, $undoable) = @$step;
+	my $scenario = $scenario{$kind};
+	next if $undoable ne 't';
+
+	for my $point ("$kind.$state.undo", "$kind.$state.undo.commit")
+	{
+		prepare($scenario);
+		activate_node($server, named('silent NAME'));
+		stand_still($server);
+		my $procedure = submit($scenario);
+		if ($state ne 'submitted')
+		{
+			go_on($server, undef);
+			poll("$kind is in state $state",
+				sub { query("SELECT state FROM procedure_status($procedure)") eq $state });
+			stand_still($server);
+		}
+		is(query("SELECT cancel_procedure($procedure)"), 't', "$kind can be cancelled in state $state");
+		go_on($server, $point);
+		my $logged = changes_of($server, $procedure);
+		restart();
+		my $rollback = $state eq 'submitted' || $kind eq 'remove_node' ? '' : $kind =~ /database/ ? ', database rollback' :
+		  $kind eq 'rename_table' ? ', table rollback, table rollback' : ', table rollback';
+		check_end("killed at $point", $scenario, $procedure, 'rolled_back', "$logged$rollback");
+		like(query("SELECT error_code, error_message FROM procedure_status($procedure)"), qr/^57014\|procedure was cancelled/,
+			"killed at $point: the procedure says why it was rolled back");
+		run_through(named("SELECT remove_node('silent NAME')"));
+	}
+}
+
+done_testing();
