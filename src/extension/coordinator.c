@@ -15,6 +15,7 @@
 #include "compat.h"
 #include "coordinator.h"
 #include "coordinator_transaction.h"
+#include "guc.h"
 #include "lease.h"
 #include "lifecycle.h"
 #include "miscadmin.h"
@@ -37,6 +38,7 @@
 
 /* Covers a lost wake-up, and how often it is looked whether extension and identity are still as they were. */
 #define TICK_US (1000 * 1000)
+#define HOUSEKEEPING_US (2 * TICK_US)
 /* How soon it is tried again while somebody drops the extension and may yet roll back. */
 #define EXTENSION_RETRY_US (250 * 1000)
 #define FIRST_ERROR_DELAY_US (100 * 1000)
@@ -237,28 +239,45 @@ prepare_cycle(LeaseTime *next)
 	return true;
 }
 
-static void
-prune_log_and_registry(void *argument)
+typedef struct Prune
 {
-	bool	   *more = argument;
+	bool		changes;		/* in: whether there may be any to delete */
+	bool		more;			/* out: whether more is left */
+} Prune;
+
+static void
+prune(void *argument)
+{
+	Prune	   *work = argument;
 
 	coordinator_check_term();
-	*more = change_prune();
-	*more |= node_registry_prune();
+	work->more = work->changes && change_prune();
+	work->more |= node_registry_prune();
 }
 
-/* Deletes what nobody needs any more, a batch of each; true when more is left. */
+/*
+ * Deletes what nobody needs any more, a batch of each; true when more is left. A coordinator with nothing to do writes
+ * no WAL, so it does not touch the log of changes as long as that has not grown.
+ */
 static bool
 keep_house(void)
 {
-	bool		more = false;
+	static int64 pruned_version = -1;
+	static int	pruned_history = -1;
+	int64		version = lease_published_version(MyDatabaseId);
+	Prune		work = {.changes = version != pruned_version || guc_change_history != pruned_history};
 	ErrorData  *error;
 
 	(void) lease_reap(MyDatabaseId);
-	error = coordinator_transaction(prune_log_and_registry, &more);
+	error = coordinator_transaction(prune, &work);
 	if (error != NULL)
 		ReThrowError(error);
-	return procedure_prune() || more;
+	if (!work.more)
+	{
+		pruned_version = version;
+		pruned_history = guc_change_history;
+	}
+	return procedure_prune() || work.more;
 }
 
 /* One round of everything there is to do; returns the moment of the next one. */
@@ -280,11 +299,11 @@ run_cycle(void)
 		next = Min(next, procedures_next);
 
 	now = lease_clock_now();
-	if (now >= housekeeping_at || housekeeping_at > now + TICK_US)
+	if (now >= housekeeping_at || housekeeping_at > now + HOUSEKEEPING_US)
 	{
 		bool		more = keep_house();
 
-		housekeeping_at = more ? now : now + TICK_US;
+		housekeeping_at = more ? now : now + HOUSEKEEPING_US;
 		if (more)
 			next = now;
 	}

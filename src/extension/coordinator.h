@@ -15,8 +15,9 @@ extern void coordinator_recheck(Oid database);
 /* The term under which this coordinator works; 0 elsewhere. */
 extern int64 coordinator_term(void);
 /*
- * For the coordinator, in a transaction: locks the row of amoro_meta.coordinator FOR SHARE and raises AM004 unless
- * term and identity are still its own. Every step calls it first (W17: a second coordinator can commit nothing).
+ * For the coordinator, in a transaction: keeps the row of amoro_meta.coordinator as it is until the end of the
+ * transaction, and raises AM004 unless term and identity are still its own. Every step calls it first (W17: a second
+ * coordinator can commit nothing).
  */
 extern void coordinator_check_term(void);
 

@@ -11,6 +11,7 @@
 #include "postgres.h"
 
 #include "access/xlog.h"
+#include "catalog/namespace.h"
 #include "catalog/pg_type.h"
 #include "compat.h"
 #include "coordinator.h"
@@ -20,13 +21,12 @@
 #include "guc.h"
 #include "lease.h"
 #include "miscadmin.h"
+#include "nodes/makefuncs.h"
 #include "node.h"
 #include "shmem.h"
 #include "stop_point.h"
 #include "term.h"
 #include "utils/builtins.h"
-#include "utils/memutils.h"
-#include "utils/uuid.h"
 
 /* What the transaction that begins a term finds and decides. */
 typedef struct TermWork
@@ -313,7 +313,10 @@ term_apply_settings(void)
 	lease_publish_settings(MyDatabaseId, wanted);
 }
 
-/* See coordinator.h. */
+/*
+ * See coordinator.h. A lock on the table, which costs neither WAL nor a transaction id: whoever writes the row takes
+ * one first that conflicts (begin_term, the trigger of a dump that is restored, adopt_database).
+ */
 void
 coordinator_check_term(void)
 {
@@ -321,10 +324,11 @@ coordinator_check_term(void)
 	TermRows	rows = {0};
 	bool		isnull;
 
+	(void) RangeVarGetRelid(makeRangeVar("amoro_meta", "coordinator", -1), RowExclusiveLock, false);
 	if (plan == NULL)
 	{
 		plan = SPI_prepare("SELECT c.term, i.system_identifier, i.database_oid::bigint"
-						   " FROM amoro_meta.coordinator c, amoro_meta.identity i FOR SHARE OF c", 0, NULL);
+						   " FROM amoro_meta.coordinator c, amoro_meta.identity i", 0, NULL);
 		if (plan == NULL || SPI_keepplan(plan) != 0)
 			elog(ERROR, "could not prepare the check of the term: %s", SPI_result_code_string(SPI_result));
 	}

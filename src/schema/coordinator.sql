@@ -66,7 +66,7 @@ DECLARE
 	this_database oid := (SELECT oid FROM pg_database WHERE datname = current_database());
 BEGIN
 	PERFORM amoro_meta.timeline_id();	-- refuses on a standby
-	LOCK TABLE amoro_meta.identity IN SHARE ROW EXCLUSIVE MODE;
+	LOCK TABLE amoro_meta.identity, amoro_meta.coordinator IN SHARE ROW EXCLUSIVE MODE;
 	IF EXISTS (SELECT FROM amoro_meta.identity WHERE system_identifier = server AND database_oid = this_database) THEN
 		RETURN false;
 	END IF;

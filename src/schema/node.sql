@@ -213,6 +213,14 @@ COMMENT ON FUNCTION node_heartbeat(bigint, uuid, bigint, bigint, bigint, interva
 	'newer term, AM005 no coordinator, 42501 node of another role, 22004 and 22023 bad arguments, 25006 on a standby';
 REVOKE ALL ON FUNCTION node_heartbeat(bigint, uuid, bigint, bigint, bigint, interval, text) FROM PUBLIC;
 
+CREATE FUNCTION node_heartbeat_text(node_id bigint, incarnation uuid, term bigint, lease_epoch bigint, applied_version bigint,
+									wait interval DEFAULT '0', detail text DEFAULT NULL) RETURNS text
+	LANGUAGE c VOLATILE PARALLEL UNSAFE
+	AS 'MODULE_PATHNAME', 'amoro_meta_node_heartbeat_text';
+COMMENT ON FUNCTION node_heartbeat_text(bigint, uuid, bigint, bigint, bigint, interval, text) IS
+	'as node_heartbeat, the answer being one value, the text form of node_grant: the cheapest heartbeat there is';
+REVOKE ALL ON FUNCTION node_heartbeat_text(bigint, uuid, bigint, bigint, bigint, interval, text) FROM PUBLIC;
+
 CREATE FUNCTION activate_node(node_id bigint, incarnation uuid, term bigint, lease_epoch bigint, loaded_version bigint)
 	RETURNS node_grant
 	LANGUAGE c VOLATILE PARALLEL UNSAFE
@@ -274,6 +282,7 @@ GRANT SELECT ON amoro_stat_node TO pg_monitor;
 INSERT INTO amoro_meta.access_rule (access_kind, object_kind, object_name) VALUES
 	('node', 'function', 'register_node'),
 	('node', 'function', 'node_heartbeat'),
+	('node', 'function', 'node_heartbeat_text'),
 	('node', 'function', 'activate_node'),
 	('node', 'function', 'release_node'),
 	('reader', 'function', 'amoro_meta.node_slots'),

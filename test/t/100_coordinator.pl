@@ -110,6 +110,15 @@ poll('its writes are known to the statistics',
 	sub { $server->safe_psql('postgres',
 		"SELECT n_tup_ins > 0 FROM pg_stat_all_tables WHERE relid = 'amoro_meta.coordinator'::regclass") eq 't' });
 
+# … and while there is nothing to do it writes nothing
+my $idle = sub { return split /\|/, $server->safe_psql('postgres',
+	"SELECT pg_snapshot_xmax(pg_current_snapshot()), pg_current_wal_insert_lsn() - '0/0', cycles FROM amoro_stat_coordinator
+	 WHERE datname = 'postgres'") };
+my @idle_before = $idle->();
+my @idle_after = @{ poll('five idle cycles', sub { my @now = $idle->(); $now[2] >= $idle_before[2] + 5 && \@now }) };
+is($idle_after[0], $idle_before[0], 'an idle coordinator takes no transaction id');
+cmp_ok($idle_after[1] - $idle_before[1], '<', 1000, 'and writes no WAL but what the server itself does');
+
 # P15: what users set for the database does not reach it
 $server->safe_psql('postgres', <<'SQL');
 CREATE SCHEMA evil;
