@@ -7,6 +7,8 @@
 
 #include "postgres.h"
 
+#include "compat.h"
+
 #include "utils/jsonb.h"
 
 /* A value inside a document and the way to it. Places live on the stack of their reader. */
@@ -20,7 +22,7 @@ typedef struct JsonPlace
 
 extern JsonPlace json_document(Jsonb *document);
 /* Raises 22023 with the message and, in the detail, the path of the place: $.columns[3].type */
-extern void json_refuse(const JsonPlace *place, const char *format,...) pg_attribute_printf(2, 3) pg_attribute_noreturn();
+pg_noreturn extern void json_refuse(const JsonPlace *place, const char *format,...) pg_attribute_printf(2, 3);
 
 /* The beginning of a text that a user wrote, for a message. */
 extern char *json_excerpt(const char *text);
