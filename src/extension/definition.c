@@ -21,6 +21,7 @@ PG_FUNCTION_INFO_V1(amoro_meta_check_properties);
 
 #define MAX_DEFINITION_SIZE (16 * 1024 * 1024)
 #define MAX_LOCATION_LENGTH 4096
+#define MAX_PROPERTIES 1000
 
 /* The table formats of Apache Amoro. */
 static const char *const formats[] = {"iceberg", "mixed_iceberg", "mixed_hive", "paimon", "hudi", "lance", NULL};
@@ -86,6 +87,8 @@ properties_read(const JsonPlace *place)
 	List	   *properties = NIL;
 
 	json_require_object(place);
+	if (JsonContainerSize(place->value.val.binary.data) > MAX_PROPERTIES)
+		json_refuse(place, "more than %d properties", MAX_PROPERTIES);
 	iterator = JsonbIteratorInit(place->value.val.binary.data);
 	while ((token = JsonbIteratorNext(&iterator, &value, true)) != WJB_DONE)
 	{
@@ -189,6 +192,10 @@ write_properties(JsonbParseState **state, const List *properties)
 {
 	ListCell   *cell;
 
+	if (list_length(properties) > MAX_PROPERTIES)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("more than %d properties", MAX_PROPERTIES)));
 	json_write_key(state, "properties");
 	pushJsonbValue(state, WJB_BEGIN_OBJECT, NULL);
 	foreach(cell, properties)

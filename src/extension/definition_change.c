@@ -12,7 +12,9 @@
 #include "miscadmin.h"
 #include "object_name.h"
 
+/* They are applied again in a step of the coordinator, which must not take long. */
 #define MAX_CHANGES 1000
+#define MAX_CHANGES_SIZE (1024 * 1024)
 
 typedef struct Change
 {
@@ -43,7 +45,7 @@ add_column(const JsonPlace *change, Definition *definition)
 	IcebergField *field = palloc0_object(IcebergField);
 
 	if (path.parent != NULL && path.parent->kind != ICEBERG_STRUCT)
-		json_refuse(&column, "a %s has no columns of its own", iceberg_type_name(path.parent));
+		json_refuse(&column, "type %s has no columns of its own", iceberg_type_name(path.parent));
 	field->name = read_column_name(&column, path.name, *path.siblings);
 	field->type = iceberg_type_read(&type);
 	field->comment = json_optional_string(change, "comment");
@@ -51,7 +53,6 @@ add_column(const JsonPlace *change, Definition *definition)
 	if (json_member(change, "required", &member) && json_boolean(&member))
 		json_refuse(&member, "a column that is added cannot be required");
 	*path.siblings = lappend(*path.siblings, field);
-	column_assign_ids(&type, definition);
 }
 
 static void
@@ -117,6 +118,7 @@ remove_properties(const JsonPlace *change, Definition *definition)
 	{
 		JsonPlace	key = json_array_item(&keys, i);
 
+		CHECK_FOR_INTERRUPTS();
 		definition->properties = properties_remove(definition->properties, json_string(&key));
 	}
 }
@@ -179,6 +181,8 @@ definition_alter(Jsonb *definition_document, Jsonb *changes)
 		json_refuse(&list, "expected at least one change");
 	if (size > MAX_CHANGES)
 		json_refuse(&list, "more than %d changes", MAX_CHANGES);
+	if (VARSIZE(changes) > MAX_CHANGES_SIZE)
+		json_refuse(&list, "the changes have more than %d bytes", MAX_CHANGES_SIZE);
 	for (int i = 0; i < size; i++)
 	{
 		JsonPlace	place = json_array_item(&list, i);
@@ -188,5 +192,6 @@ definition_alter(Jsonb *definition_document, Jsonb *changes)
 		json_require_known_keys(&place, change->keys);
 		change->apply(&place, definition);
 	}
+	column_assign_ids(&list, definition);
 	return definition_write(definition);
 }
