@@ -72,7 +72,7 @@ poll('the drop waits for the node',
 
 my $dump = $original->backup_dir . '/lake.dump';
 mkdir $original->backup_dir;
-$original->command_ok([ 'pg_dump', '--format=custom', '--file', $dump, '--dbname', $original->connstr('lake') ], 'dump');
+command_ok([ 'pg_dump', '--format=custom', '--file', $dump, '--dbname', $original->connstr('lake') ], 'dump');
 my $dumped = contents($original, 'lake');
 like($dumped, qr/^procedure\|.*\Q$request\E/m, 'the dump has the procedure in flight');
 
@@ -82,7 +82,7 @@ my $copy = make_server('copy');
 sub restore
 {
 	my ($database, @options) = @_;
-	return $copy->command_ok(
+	return command_ok(
 		[ 'pg_restore', '--exit-on-error', @options, '--dbname', $copy->connstr($database), $dump ], "restore @options");
 }
 
@@ -121,7 +121,7 @@ is($copy->safe_psql('whole', 'SELECT adopt_database()'), 'f', 'once is enough');
 my ($old_term) = $dumped =~ /^coordinator\|\(t,(\d+),/m;
 is($copy->safe_psql('whole', "SELECT term > $old_term FROM amoro_stat_coordinator WHERE datname = 'whole'"), 't', 'in a new term');
 is( $copy->safe_psql('whole', <<SQL), 'WAIT|{n}', 'it waits for the node that was registered');
-SELECT verdict, waits_for FROM procedure_status($drop) AS p, broadcast_verdict(p.wait_version)
+SELECT verdict, v.waits_for FROM procedure_status($drop) AS p, broadcast_verdict(p.wait_version) AS v
 SQL
 is($copy->safe_psql('whole', "SELECT drop_table('c', 'd', 'dropped', request_id => '$request')"),
 	$drop, 'the request is known');
