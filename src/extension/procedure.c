@@ -112,7 +112,8 @@ find_due(void *argument)
 	procedure_sql("SELECT procedure_id, wait_version, not_before, deadline,"
 				  " cancel_requested OR abandoned OR NOT EXISTS"
 				  " (SELECT FROM amoro_meta.procedure_machine_rows() m WHERE m.kind = p.kind AND m.state = p.state)"
-				  " FROM amoro_meta.procedure p WHERE outcome IS NULL ORDER BY procedure_id",
+				  " FROM amoro_meta.procedure p WHERE outcome IS NULL AND belongs_to = amoro_meta.identity_key()"
+				  " ORDER BY procedure_id",
 				  SPI_OK_SELECT, 0, NULL);
 	frontier = lease_frontier(MyDatabaseId, smallest_awaited_version());
 	due->frontier = frontier.version;

@@ -72,6 +72,7 @@ BEGIN
 	END IF;
 	INSERT INTO amoro_meta.identity (system_identifier, database_oid, database_name, adopted_at)
 		VALUES (server, this_database, current_database(), clock_timestamp());
+	UPDATE amoro_meta.procedure SET belongs_to = amoro_meta.identity_key() WHERE outcome IS NULL;
 	PERFORM amoro_meta.recheck_identity();
 	RETURN true;
 END;

@@ -30,3 +30,10 @@ CREATE TRIGGER replace_singleton BEFORE INSERT ON amoro_meta.coordinator
 
 SELECT pg_catalog.pg_extension_config_dump('amoro_meta.identity', '');
 SELECT pg_catalog.pg_extension_config_dump('amoro_meta.coordinator', '');
+
+CREATE FUNCTION amoro_meta.identity_key() RETURNS text
+	LANGUAGE sql STABLE STRICT PARALLEL SAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$SELECT i.system_identifier || '/' || i.database_oid FROM amoro_meta.identity i$$;
+COMMENT ON FUNCTION amoro_meta.identity_key() IS 'the server and database that coordinate this data, as one word; null before the first start';
+REVOKE ALL ON FUNCTION amoro_meta.identity_key() FROM PUBLIC;

@@ -1,9 +1,10 @@
 /* Databases and tables. */
 
+-- No foreign keys: pg_restore --jobs loads the tables of an extension in any order. The steps lock the row above.
 CREATE TABLE amoro_meta.database
 (
 	database_id		bigint PRIMARY KEY,
-	catalog_id		bigint NOT NULL REFERENCES amoro_meta.catalog,
+	catalog_id		bigint NOT NULL,
 	database_name	text NOT NULL,
 	state			text NOT NULL CHECK (state IN ('normal', 'pre_create', 'pre_alter', 'pre_drop')),
 	procedure_id	bigint,
@@ -19,7 +20,7 @@ SELECT pg_catalog.pg_extension_config_dump('amoro_meta.database', '');
 CREATE TABLE amoro_meta.table_metadata
 (
 	table_id		bigint PRIMARY KEY,
-	database_id		bigint NOT NULL REFERENCES amoro_meta.database,
+	database_id		bigint NOT NULL,
 	table_name		text NOT NULL,
 	state			text NOT NULL CHECK (state IN ('normal', 'pre_create', 'pre_alter', 'pre_drop')),
 	procedure_id	bigint,

@@ -27,6 +27,8 @@ CREATE TABLE amoro_meta.procedure
 	last_step_at	timestamptz,
 	last_step_term	bigint,
 	ended_at		timestamptz,
+	-- a row that is being restored from a dump, perhaps before that of identity, must not be run
+	belongs_to		text NOT NULL DEFAULT amoro_meta.identity_key(),
 	CHECK ((outcome IS NULL) = (ended_at IS NULL))
 );
 COMMENT ON TABLE amoro_meta.procedure IS
@@ -41,13 +43,28 @@ CREATE TABLE amoro_meta.procedure_claim
 	catalog_name	text NOT NULL,
 	database_name	text NOT NULL,
 	object_name		text NOT NULL,
-	procedure_id	bigint NOT NULL REFERENCES amoro_meta.procedure ON DELETE CASCADE,
+	procedure_id	bigint NOT NULL,
 	PRIMARY KEY (object_kind, catalog_name, database_name, object_name)
 );
 COMMENT ON TABLE amoro_meta.procedure_claim IS
 	'names that a procedure in flight works on; a second procedure on one of them is refused with AM401';
 CREATE INDEX procedure_claim_procedure_id ON amoro_meta.procedure_claim (procedure_id);
 SELECT pg_catalog.pg_extension_config_dump('amoro_meta.procedure_claim', '');
+
+-- In place of a foreign key, which pg_restore --jobs could not satisfy.
+CREATE FUNCTION amoro_meta.release_claims() RETURNS trigger
+	LANGUAGE plpgsql
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+BEGIN
+	DELETE FROM amoro_meta.procedure_claim c WHERE c.procedure_id = OLD.procedure_id;
+	RETURN OLD;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.release_claims() IS 'trigger: the claims of a procedure go with its row';
+REVOKE ALL ON FUNCTION amoro_meta.release_claims() FROM PUBLIC;
+CREATE TRIGGER release_claims AFTER DELETE ON amoro_meta.procedure
+	FOR EACH ROW EXECUTE FUNCTION amoro_meta.release_claims();
 
 CREATE FUNCTION amoro_meta.procedure_machine_rows()
 	RETURNS TABLE (kind text, state text, action text, next_state text, undo text,

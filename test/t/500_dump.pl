@@ -18,7 +18,8 @@ sub make_server
 	return $server;
 }
 
-# Every table and sequence of the extension as text, so that what differs between two copies differs here.
+# Every table and sequence of the extension as text, so that what differs between two copies differs here. Of the
+# coordinator only the longest lease: one that starts while a dump is restored may have begun a later term on its own.
 sub contents
 {
 	my ($server, $database) = @_;
@@ -26,7 +27,8 @@ sub contents
 SELECT c.relname, x.line
 FROM pg_extension e, unnest(e.extconfig) AS r (oid) JOIN pg_class c ON c.oid = r.oid,
 	xmltable('/table/row' PASSING query_to_xml(
-		format('SELECT %s AS line FROM %s AS t', CASE c.relkind WHEN 'S' THEN 'last_value' ELSE 't' END || '::text', c.oid::regclass),
+		format('SELECT %s AS line FROM %s AS t', CASE WHEN c.relkind = 'S' THEN 'last_value::text'
+			WHEN c.relname = 'coordinator' THEN 'ROW(longest_lease_us, longest_owed_us)::text' ELSE 't::text' END, c.oid::regclass),
 		true, false, '') COLUMNS line text PATH 'line') AS x
 WHERE e.extname = 'amoro_meta' ORDER BY 1, 2
 SQL
@@ -74,6 +76,7 @@ my $dump = $original->backup_dir . '/lake.dump';
 mkdir $original->backup_dir;
 command_ok([ 'pg_dump', '--format=custom', '--file', $dump, '--dbname', $original->connstr('lake') ], 'dump');
 my $dumped = contents($original, 'lake');
+my $term = $original->coordinator('lake')->{term};
 like($dumped, qr/^procedure\|.*\Q$request\E/m, 'the dump has the procedure in flight');
 
 # A restored copy, on another server.
@@ -118,8 +121,7 @@ check_copy($copy, 'whole', 'after a restart');
 is($copy->safe_psql('whole', 'SELECT adopt_database()'), 't', 'the copy is adopted');
 $copy->wait_for_state('running', 'whole');
 is($copy->safe_psql('whole', 'SELECT adopt_database()'), 'f', 'once is enough');
-my ($old_term) = $dumped =~ /^coordinator\|\(t,(\d+),/m;
-is($copy->safe_psql('whole', "SELECT term > $old_term FROM amoro_stat_coordinator WHERE datname = 'whole'"), 't', 'in a new term');
+is($copy->safe_psql('whole', "SELECT term > $term FROM amoro_stat_coordinator WHERE datname = 'whole'"), 't', 'in a new term');
 is( $copy->safe_psql('whole', <<SQL), 'WAIT|{n}', 'it waits for the node that was registered');
 SELECT verdict, v.waits_for FROM procedure_status($drop) AS p, broadcast_verdict(p.wait_version) AS v
 SQL
@@ -137,7 +139,6 @@ is(contents($copy, 'parallel'), $dumped, 'the other copies are still as they wer
 $copy->stop;
 
 # A clone in the same server: the coordinator steps aside for it, and does not follow it.
-my $term = $original->safe_psql('lake', "SELECT term FROM amoro_stat_coordinator WHERE datname = 'lake'");
 $original->safe_psql('postgres', 'CREATE DATABASE clone TEMPLATE lake');
 $original->wait_for_state('not_adopted', 'clone');
 $original->wait_for_state('running', 'lake');
