@@ -34,20 +34,20 @@ is($server->safe_psql('postgres', "SELECT count(*) FROM pg_locks WHERE locktype 
 $server->safe_psql('postgres', 'BEGIN; DROP EXTENSION amoro_meta; ROLLBACK');
 is($server->wait_for_state('running')->{pid}, $row->{pid}, 'a DROP EXTENSION that is rolled back changes nothing');
 my $term = $row->{term};
-my $slowest = 0;
+my @ms;
 for (1 .. 5)
 {
-	my $ms = $server->elapsed(sub {
+	push @ms, $server->elapsed(sub {
 		$server->safe_psql('postgres', 'DROP EXTENSION amoro_meta');
 		poll('the coordinator has gone', sub { workers() == 0 });
 		$server->safe_psql('postgres', 'CREATE EXTENSION amoro_meta');
 		$row = $server->wait_for_state('running');
 	});
-	$slowest = $ms if $ms > $slowest;
 	cmp_ok($row->{term}, '>', $term, 'a term is never used twice, not even by an extension that is created anew');
 	$term = $row->{term};
 }
-cmp_ok($slowest, '<', 3000, "DROP and CREATE EXTENSION are noticed at once (slowest $slowest ms)");
+@ms = sort { $a <=> $b } @ms;
+cmp_ok($ms[2], '<', 700, "DROP and CREATE EXTENSION are noticed at once (median $ms[2] ms)");
 $server->safe_psql('postgres', 'DROP EXTENSION amoro_meta; CREATE EXTENSION amoro_meta');
 $row = poll('a new term after DROP and CREATE in one go',
 	sub { my $now = $server->wait_for_state('running'); $now->{term} > $term && $now });

@@ -87,10 +87,28 @@ poll('the failing one records its error', sub {
 $sql->('DROP TRIGGER refuse ON amoro_meta.database');
 like(done($poisoned), qr/^(done|rolled_back)$/, 'and comes to an end');
 
+is($server->coordinator->{errors}, 0, 'no cycle failed');
+
+# W17: a step of a coordinator whose term is over cannot commit, even before it has noticed
+for my $round (1 .. 3)
+{
+	my $old = $server->coordinator->{term};
+	$sql->('UPDATE amoro_meta.coordinator SET term = term + 5, boot_counter = boot_counter + 5');
+	my $id = $sql->("SELECT create_database('c', 'term_$round')");
+	is(done($id), 'done', "a procedure is done after the end of a term, round $round");
+	cmp_ok($sql->("SELECT min(last_step_term) FROM amoro_meta.procedure WHERE procedure_id = $id"), '>', $old + 5,
+		'under the term that began then');
+}
+# … and while a step is under way, nobody begins another
+$server->configure('amoro_meta.debug_stop_at' => 'create_database.submitted');
+my $held = $sql->("SELECT create_database('c', 'in_step')");
+poll('it stands within a step', sub { ($server->coordinator->{stopped_at} // '') eq 'create_database.submitted' });
+is(($server->outcome("SET lock_timeout = '300ms'; INSERT INTO amoro_meta.coordinator SELECT * FROM amoro_meta.coordinator"))[0],
+	'55P03', 'a dump that is restored waits for the end of the step');
+$server->configure('amoro_meta.debug_stop_at' => undef);
+is(done($held), 'done', 'and the step is made');
+
 # none of this has touched the process
-my $now = $server->coordinator;
-is($now->{pid}, $row->{pid}, 'the coordinator is the same process');
-is($now->{term}, $row->{term}, 'in the same term');
-is($now->{errors}, 0, 'no cycle failed');
+is($server->coordinator->{pid}, $row->{pid}, 'the coordinator is the same process');
 $server->stop;
 done_testing();
