@@ -147,7 +147,7 @@ end_of_timeout(Interval *timeout)
 
 /*
  * amoro_meta_wait_for_procedure(procedure_id, timeout) returns 'done', 'rolled_back' or 'quarantined', or 'running'
- * when the timeout (NULL: none) ended first. Errors: 42704 no such procedure, 25001 it is not committed yet, 25006.
+ * when the timeout (NULL: none) ended first. Errors: 42704 no such procedure, 25001 it is not committed yet, 22004, 25006.
  */
 Datum
 amoro_meta_wait_for_procedure(PG_FUNCTION_ARGS)
@@ -157,7 +157,7 @@ amoro_meta_wait_for_procedure(PG_FUNCTION_ARGS)
 
 	if (PG_ARGISNULL(0))
 		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 				 errmsg("procedure_id must not be null")));
 	procedure_id = PG_GETARG_INT64(0);
 	if (RecoveryInProgress())

@@ -101,7 +101,7 @@ BEGIN
 	SELECT min(q.procedure_id) INTO other_procedure_id FROM amoro_meta.procedure_claim q
 		WHERE q.catalog_name = drop_catalog.catalog_name;
 	IF other_procedure_id IS NOT NULL THEN
-		PERFORM amoro_meta.raise_in_transition('catalog', catalog_name, other_procedure_id);
+		PERFORM amoro_meta.raise_in_transition('catalog', amoro_meta.quoted_name(catalog_name), other_procedure_id);
 	END IF;
 	IF EXISTS (SELECT FROM amoro_meta.database d WHERE d.catalog_id = target.catalog_id) THEN
 		RAISE EXCEPTION 'catalog "%" is not empty', catalog_name USING ERRCODE = 'dependent_objects_still_exist',

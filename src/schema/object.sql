@@ -64,7 +64,7 @@ BEGIN
 		WHERE q.object_kind = 'database' AND q.catalog_name = lock_parent_database.catalog_name
 			AND q.database_name = lock_parent_database.database_name;
 	IF FOUND THEN
-		PERFORM amoro_meta.raise_in_transition('database', concat_ws('.', catalog_name, database_name), other_procedure_id);
+		PERFORM amoro_meta.raise_in_transition('database', amoro_meta.quoted_name(catalog_name, database_name), other_procedure_id);
 	END IF;
 	RETURN found_database_id;
 END;
@@ -175,7 +175,7 @@ BEGIN
 		WHERE q.object_kind = 'table' AND q.catalog_name = refuse_procedures_below.catalog_name
 			AND q.database_name = refuse_procedures_below.database_name;
 	IF other_procedure_id IS NOT NULL THEN
-		PERFORM amoro_meta.raise_in_transition('database', concat_ws('.', catalog_name, database_name), other_procedure_id);
+		PERFORM amoro_meta.raise_in_transition('database', amoro_meta.quoted_name(catalog_name, database_name), other_procedure_id);
 	END IF;
 END;
 $$;

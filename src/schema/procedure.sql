@@ -164,6 +164,13 @@ COMMENT ON FUNCTION amoro_meta.begin_procedure(text, text, text, text, jsonb, uu
 	'inserts the row of a procedure, or finds the one of an earlier call with the same request_id (known). Errors: 22023, 25006, AM005';
 REVOKE ALL ON FUNCTION amoro_meta.begin_procedure(text, text, text, text, jsonb, uuid, interval) FROM PUBLIC;
 
+CREATE FUNCTION amoro_meta.quoted_name(VARIADIC parts text[]) RETURNS text
+	LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$SELECT string_agg(format('"%s"', p.part), '.' ORDER BY p.ordinal) FROM unnest(parts) WITH ORDINALITY p (part, ordinal) WHERE p.part <> ''$$;
+COMMENT ON FUNCTION amoro_meta.quoted_name(text[]) IS 'the name of an object, for messages; empty parts are left out';
+REVOKE ALL ON FUNCTION amoro_meta.quoted_name(text[]) FROM PUBLIC;
+
 CREATE FUNCTION amoro_meta.raise_in_transition(object_kind text, name text, other_procedure_id bigint) RETURNS void
 	LANGUAGE plpgsql VOLATILE
 	SET search_path = pg_catalog, pg_temp
@@ -201,7 +208,7 @@ BEGIN
 				AND c.database_name = claim_name.database_name AND c.object_name = claim_name.object_name;
 		IF FOUND THEN
 			PERFORM amoro_meta.raise_in_transition(object_kind,
-				concat_ws('.', nullif(catalog_name, ''), nullif(database_name, ''), nullif(object_name, '')), other_procedure_id);
+				amoro_meta.quoted_name(catalog_name, database_name, object_name), other_procedure_id);
 		END IF;
 		-- it has just ended
 	END LOOP;
