@@ -197,6 +197,7 @@ static bool
 prepare_cycle(LeaseTime *next)
 {
 	static LeaseTime checked_at = 0;
+	static int64 logged_term = 0;
 	LeaseTime	now = lease_clock_now();
 
 	if (!take_recheck() && !term_is_lost() && now >= checked_at && now < checked_at + TICK_US)
@@ -231,10 +232,11 @@ prepare_cycle(LeaseTime *next)
 					 errhint("If the original no longer coordinates its nodes, run SELECT adopt_database().")));
 		return false;
 	}
-	if (set_state(COORDINATOR_RUNNING))
+	if (set_state(COORDINATOR_RUNNING) || logged_term != coordinator_term())
 		ereport(LOG,
 				(errmsg("amoro_meta coordinator of database \"%s\" is running, term %lld",
 						database_name, (long long) coordinator_term())));
+	logged_term = coordinator_term();
 	checked_at = now;
 	return true;
 }

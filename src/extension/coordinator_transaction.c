@@ -5,6 +5,8 @@
  */
 #include "postgres.h"
 
+#include <signal.h>
+
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
@@ -17,6 +19,7 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/lmgr.h"
+#include "tcop/tcopprot.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/guc.h"
@@ -126,7 +129,14 @@ commit_transaction(Oid user, int security_context)
 	SetUserIdAndSecContext(user, security_context);
 	SPI_finish();
 	PopActiveSnapshot();
+	/*
+	 * A wait for the synchronous standby that is cancelled counts as a commit, and the caller would go on as if the
+	 * standby had it. Only the end of this process may end that wait.
+	 */
+	pqsignal(SIGINT, SIG_IGN);
+	CHECK_FOR_INTERRUPTS();
 	CommitTransactionCommand();
+	pqsignal(SIGINT, StatementCancelHandler);
 }
 
 /* See coordinator_transaction.h. */
@@ -148,6 +158,7 @@ coordinator_transaction(CoordinatorWork work, void *argument)
 	PG_CATCH();
 	{
 		HOLD_INTERRUPTS();
+		pqsignal(SIGINT, StatementCancelHandler);
 		MemoryContextSwitchTo(caller);
 		error = CopyErrorData();
 		AbortCurrentTransaction();

@@ -131,9 +131,10 @@ ALTER DATABASE postgres SET lock_timeout = '1ms';
 ALTER DATABASE postgres SET idle_in_transaction_session_timeout = '1ms';
 ALTER DATABASE postgres SET synchronous_commit = off;
 ALTER DATABASE postgres SET row_security = off;
+ALTER DATABASE postgres SET role = 'pg_monitor';
 SQL
 my $reset = join '', map { "ALTER DATABASE postgres RESET $_;" }
-	qw(search_path default_transaction_isolation statement_timeout lock_timeout idle_in_transaction_session_timeout synchronous_commit row_security);
+	qw(search_path default_transaction_isolation statement_timeout lock_timeout idle_in_transaction_session_timeout synchronous_commit row_security role);
 my $restarted = $server->log_position;
 $server->safe_psql('template1', "SELECT pg_terminate_backend($row->{pid})");
 $server->append_conf('postgresql.conf', 'amoro_meta.metadata_lease_fence_ms = 3s');

@@ -89,6 +89,12 @@ $server->append_conf('postgresql.conf', "amoro_meta.metadata_lease_fence_ms = 5s
 $server->reload;
 poll('the coordinator waits for the standby', sub {
 	$server->safe_psql('postgres', "SELECT wait_event FROM pg_stat_activity WHERE pid = $waiter") eq 'SyncRep' });
+$server->safe_psql('postgres', "SELECT pg_cancel_backend($waiter)");
+for (1 .. 5)
+{
+	is($server->safe_psql('postgres', "SELECT wait_event FROM pg_stat_activity WHERE pid = $waiter"), 'SyncRep',
+		'a cancellation does not end this wait');
+}
 is($server->coordinator->{lease_ms}, 2000, 'a longer lease is not granted before the standby knows of it');
 my $ms = $server->elapsed(sub { $server->stop('fast') });
 cmp_ok($ms, '<', 5000, "a fast shutdown ends the wait ($ms ms)");
