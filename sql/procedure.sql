@@ -5,7 +5,8 @@ SET client_min_messages = warning;
 CREATE EXTENSION amoro_meta;
 DO $$
 BEGIN
-	WHILE (SELECT state FROM amoro_stat_coordinator WHERE datname = current_database()) IS DISTINCT FROM 'running' LOOP
+	WHILE (SELECT state FROM amoro_stat_coordinator WHERE datname = current_database()) IS DISTINCT FROM 'running'
+			OR NOT EXISTS (SELECT FROM amoro_meta.identity) LOOP
 		PERFORM pg_sleep(0.01);
 	END LOOP;
 END;
@@ -255,6 +256,9 @@ SELECT alter_table('lake', 'db', 'once', '[{"op": "set_ttl", "ttl": 2}]') AS id 
 COMMIT;
 SELECT wait_for_procedure(:id, '30 s');
 SELECT definition->'ttl' FROM tables;
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+SELECT drop_catalog('lake');
+ROLLBACK;
 BEGIN READ ONLY;
 SELECT drop_table('lake', 'db', 'once');
 ROLLBACK;

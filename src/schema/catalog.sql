@@ -93,6 +93,11 @@ DECLARE
 	other_procedure_id bigint;
 BEGIN
 	PERFORM amoro_meta.check_name('catalog_name', catalog_name);
+	-- a snapshot from before a database was created would show an empty catalog
+	IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+		RAISE EXCEPTION 'cannot drop a catalog in a transaction of isolation level %', current_setting('transaction_isolation')
+			USING ERRCODE = 'invalid_transaction_state', HINT = 'SET TRANSACTION ISOLATION LEVEL READ COMMITTED';
+	END IF;
 	-- against create_database, which holds the row FOR KEY SHARE until its transaction ends
 	SELECT c.catalog_id INTO target FROM amoro_meta.catalog c WHERE c.catalog_name = drop_catalog.catalog_name FOR UPDATE;
 	IF NOT FOUND THEN
@@ -113,7 +118,7 @@ BEGIN
 END;
 $$;
 COMMENT ON FUNCTION drop_catalog(text) IS
-	'drops a catalog that has no databases. Errors: 42704 no such catalog, 2BP01 it has databases, AM401 a procedure works in it, 25006';
+	'drops a catalog that has no databases. Errors: 42704 no such catalog, 2BP01 it has databases, AM401 a procedure works in it, 25000 not READ COMMITTED, 25006';
 REVOKE ALL ON FUNCTION drop_catalog(text) FROM PUBLIC;
 
 CREATE VIEW catalogs AS

@@ -140,6 +140,10 @@ DECLARE
 BEGIN
 	PERFORM amoro_meta.check_timeout(timeout);
 	PERFORM amoro_meta.begin_submission();
+	IF amoro_meta.identity_key() IS NULL THEN
+		RAISE EXCEPTION 'the coordinator of this database has not begun to work on the extension yet' USING ERRCODE = 'AM005',
+			HINT = 'SELECT * FROM amoro_stat_coordinator';
+	END IF;
 	INSERT INTO amoro_meta.procedure (procedure_id, kind, state, catalog_name, database_name, object_name, request_digest, arguments,
 			request_id, submitted_by, submitted_at, deadline)
 		SELECT amoro_meta.next_id(), kind, 'submitted', begin_procedure.catalog_name, begin_procedure.database_name,
