@@ -1,7 +1,7 @@
 -- Kinds of access: who can do what, and that nothing is open to everybody.
 \set SHOW_CONTEXT never
 SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS amoro_meta;
+CREATE EXTENSION amoro_meta;
 
 -- functions and views of the API that no kind of access gives
 SELECT p.proname FROM pg_depend d JOIN pg_proc p ON d.classid = 'pg_proc'::regclass AND p.oid = d.objid
@@ -88,3 +88,4 @@ SELECT c.oid::regclass FROM pg_depend d JOIN pg_class c ON d.classid = 'pg_class
 	JOIN pg_extension e ON d.refclassid = 'pg_extension'::regclass AND e.oid = d.refobjid AND e.extname = 'amoro_meta'
 	WHERE c.relkind IN ('r', 'v', 'S') AND (has_table_privilege('regress_amoro_nobody', c.oid, 'SELECT, INSERT, UPDATE, DELETE'));
 DROP ROLE regress_amoro_nobody;
+DROP EXTENSION amoro_meta;

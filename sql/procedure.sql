@@ -148,7 +148,7 @@ BEGIN
 	SET LOCAL amoro_meta.debug_clock_offset_ms = 60000;
 	SELECT (activate_node(s.node_id, s.incarnation, (SELECT term FROM amoro_stat_coordinator WHERE datname = current_database()),
 			s.lease_epoch, s.metadata_version)).answer INTO answer
-		FROM node_status s WHERE node_name = 'silent';
+		FROM node_status s WHERE node_name = 'silent' AND current;
 	RETURN answer;
 END;
 $$;

@@ -1,6 +1,6 @@
 -- The settings amoro_meta.*: defaults, units, limits, and who may change them.
 SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS amoro_meta;
+CREATE EXTENSION amoro_meta;
 SELECT name, unit, context, vartype, min_val, max_val, boot_val
 	FROM pg_settings WHERE name LIKE 'amoro\_meta.%' ORDER BY name;
 
@@ -26,3 +26,4 @@ SET amoro_meta.debug_clock_offset_ms = '1h';
 SET amoro_meta.debug_stop_at = 'cycle';
 RESET ROLE;
 DROP ROLE regress_amoro_nobody;
+DROP EXTENSION amoro_meta;

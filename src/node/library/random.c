@@ -47,7 +47,7 @@ random_incarnation(char incarnation[INCARNATION_SIZE])
 	{
 		if (i == 4 || i == 6 || i == 8 || i == 10)
 			*out++ = '-';
-		out += sprintf(out, "%02x", bytes[i]);
+		out += snprintf(out, 3, "%02x", bytes[i]);
 	}
 	return true;
 }
