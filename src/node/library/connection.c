@@ -129,6 +129,12 @@ connection_note_failure(TransportFailure *failure, const char *message)
 	}
 }
 
+/* What a server says beside its answers goes nowhere, above all not to the standard error of our program. */
+static void
+ignore_notice(void *argument, const char *message)
+{
+}
+
 static void
 start_host(Connection *connection, NodeTime deadline, TransportFailure *failure)
 {
@@ -163,6 +169,7 @@ start_host(Connection *connection, NodeTime deadline, TransportFailure *failure)
 #undef ADD
 
 	connection->conn = PQconnectStartParams(keywords, values, 1);
+	PQsetNoticeProcessor(connection->conn, ignore_notice, NULL);
 	connection->stage = CONNECTION_CONNECTING;
 	connection->polling = PGRES_POLLING_WRITING;
 	/* what is left of the time is shared by the hosts that are left */

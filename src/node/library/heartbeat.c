@@ -57,12 +57,12 @@ report(AmoroNode *node)
 		node_log(node, AMORO_LOG_INFO, "active: term %lld, lease epoch %lld, metadata version %lld",
 				 (long long) node->lease.term, (long long) node->lease.lease_epoch,
 				 (long long) node->lease.applied_version);
-	else if (reason[0] != '\0' && strcmp(reason, heartbeat->reported_reason) != 0)
+	else if (reason[0] != '\0' && strstr(heartbeat->reported_reason, reason) == NULL)
 		node_log(node, AMORO_LOG_WARNING, "%s: %s", amoro_node_state_name(state), reason);
 	else if (changed)
 		node_log(node, AMORO_LOG_DEBUG, "%s", amoro_node_state_name(state));
 	heartbeat->reported_state = state;
-	if (reason[0] != '\0' || state == AMORO_NODE_ACTIVE)
+	if (state == AMORO_NODE_ACTIVE || strstr(heartbeat->reported_reason, reason) == NULL)
 		memcpy(heartbeat->reported_reason, reason, sizeof(reason));
 }
 

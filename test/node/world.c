@@ -1,0 +1,558 @@
+/*
+ * world.c
+ *		Time, network and readers of the small world; its server is in model_server.c.
+ */
+#include "world.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "heartbeat.h"
+#include "model_server.h"
+
+struct WorldEvent
+{
+	WorldEvent *next;
+	NodeTime	time;
+	WorldFunction function;
+	void	   *argument;
+};
+
+/* One request on its way, or its answer. */
+typedef struct Message
+{
+	uint64_t	connection;
+	int			boot;			/* of the server that it was sent to */
+	NodeRequest request;
+	TransportStatus status;
+	NodeAnswer	answer;
+	TransportFailure failure;
+} Message;
+
+typedef struct WorldTransport
+{
+	Transport	methods;
+	World	   *world;
+	uint64_t	connection;		/* number of the open one */
+	bool		open;
+	bool		woken;
+	Message    *answer;			/* arrived, not yet taken */
+} WorldTransport;
+
+static NodeTime
+read_node_clock(void *argument)
+{
+	return world_node_time(argument);
+}
+
+NodeTime
+world_node_time(const World *world)
+{
+	return world->node_offset + (NodeTime) ((double) world->now * world->node_rate);
+}
+
+NodeTime
+world_server_time(const World *world)
+{
+	return (NodeTime) ((double) world->now * world->server_rate);
+}
+
+void
+world_at(World *world, NodeTime time, WorldFunction function, void *argument)
+{
+	WorldEvent *event = malloc(sizeof(WorldEvent));
+	WorldEvent **link = &world->events;
+
+	event->time = time;
+	event->function = function;
+	event->argument = argument;
+	while (*link != NULL && (*link)->time <= time)
+		link = &(*link)->next;
+	event->next = *link;
+	*link = event;
+}
+
+static void
+run_next_event(World *world)
+{
+	WorldEvent *event = world->events;
+
+	world->events = event->next;
+	if (event->time > world->now)
+		world->now = event->time;
+	event->function(world, event->argument);
+	free(event);
+}
+
+/* Lets events happen up to that true time. */
+static void
+pass_time(World *world, NodeTime until)
+{
+	while (world->events != NULL && world->events->time <= until)
+		run_next_event(world);
+	if (world->now < until)
+		world->now = until;
+}
+
+/* The first true time at which the node's clock shows at least that. */
+static NodeTime
+true_time_of(const World *world, NodeTime node_time)
+{
+	NodeTime	time = (NodeTime) ((double) (node_time - world->node_offset) / world->node_rate);
+
+	while (world->node_offset + (NodeTime) ((double) time * world->node_rate) < node_time)
+		time++;
+	return time;
+}
+
+/* The node waits: for an answer (transport->answer), or with want_answer false just for the time. */
+static TransportStatus
+wait_in_world(WorldTransport *transport, bool want_answer, NodeTime node_deadline)
+{
+	World	   *world = transport->world;
+
+	for (;;)
+	{
+		NodeTime	next = node_deadline == NODE_TIME_NEVER ? world->end : true_time_of(world, node_deadline);
+
+		if (world->now >= world->paused_until)
+		{
+			if (world->now >= world->end || transport->woken)
+				return TRANSPORT_WOKEN;
+			if (want_answer && transport->answer != NULL)
+				return TRANSPORT_DONE;
+			if (world_node_time(world) >= node_deadline)
+				return TRANSPORT_TIMED_OUT;
+		}
+		else
+			next = world->paused_until;
+		if (next > world->end && world->paused_until <= world->end)
+			next = world->end;
+		if (world->events != NULL && world->events->time <= next)
+			run_next_event(world);
+		else
+			world->now = next;
+	}
+}
+
+static void
+message_free(Message *message)
+{
+	if (message != NULL)
+		free(message->answer.changes);
+	free(message);
+}
+
+static NodeTime
+delay(World *world)
+{
+	return random_between(&world->random, world->least_delay, world->most_delay + 1);
+}
+
+static bool
+is_lost(World *world, bool cut)
+{
+	return cut || random_between(&world->random, 0, 1000) < world->loss_permille;
+}
+
+static WorldTransport *
+transport_of(World *world)
+{
+	return (WorldTransport *) world->node->heartbeat.transport;
+}
+
+static void
+answer_arrives(World *world, void *argument)
+{
+	WorldTransport *transport = transport_of(world);
+	Message    *message = argument;
+
+	if ((message->connection != transport->connection || !transport->open) && !world->deliver_strays)
+	{
+		message_free(message);
+		return;
+	}
+	message_free(transport->answer);
+	transport->answer = message;
+}
+
+static void
+send_answer(World *world, void *argument)
+{
+	Message    *message = argument;
+
+	model_answer(world, &message->request, &message->answer.grant);
+	if (is_lost(world, world->cut_to_node))
+		message_free(message);
+	else
+		world_at(world, world->now + delay(world), answer_arrives, message);
+}
+
+/* A heartbeat that waits at the server looks now and then for news, as a latch would tell it. */
+static void
+wait_for_news(World *world, void *argument)
+{
+	Message    *message = argument;
+
+	if (!world->server.up || world->server.boot != message->boot)
+	{
+		message_free(message);
+		return;
+	}
+	if (message->request.wait_ms <= 0 || message->answer.grant.answer != GRANT_GRANTED ||
+		world->server.version > message->request.version)
+	{
+		send_answer(world, message);
+		return;
+	}
+	message->request.wait_ms -= 5;
+	world_at(world, world->now + 5000, wait_for_news, message);
+}
+
+static void
+request_arrives(World *world, void *argument)
+{
+	Message    *message = argument;
+
+	if (!world->server.up || world->server.boot != message->boot)
+	{
+		message_free(message);
+		return;
+	}
+	message->status = model_handle(world, &message->request, &message->answer, &message->failure);
+	if (message->request.kind == REQUEST_HEARTBEAT && message->status == TRANSPORT_DONE)
+		wait_for_news(world, message);
+	else if (is_lost(world, world->cut_to_node))
+		message_free(message);
+	else
+		world_at(world, world->now + delay(world), answer_arrives, message);
+}
+
+void
+server_crash(World *world)
+{
+	Message    *message = calloc(1, sizeof(Message));
+
+	world->server.up = false;
+	message->connection = transport_of(world)->connection;
+	message->status = TRANSPORT_BROKEN;
+	snprintf(message->failure.message, sizeof(message->failure.message), "the server went down");
+	if (is_lost(world, world->cut_to_node))
+		message_free(message);
+	else
+		world_at(world, world->now + delay(world), answer_arrives, message);
+}
+
+static TransportStatus
+transport_open(Transport *self, NodeTime wait_until, NodeTime deadline, TransportFailure *failure)
+{
+	WorldTransport *transport = (WorldTransport *) self;
+	World	   *world = transport->world;
+	NodeTime	latency = delay(world) + delay(world);
+	TransportStatus status = wait_in_world(transport, false, world_node_time(world) + latency);
+
+	if (status == TRANSPORT_WOKEN)
+		return status;
+	world->opens++;
+	if (!world->server.up || world->cut_to_node || world->cut_to_server)
+	{
+		snprintf(failure->message, sizeof(failure->message), "connection refused");
+		return TRANSPORT_BROKEN;
+	}
+	transport->open = true;
+	transport->connection++;
+	return TRANSPORT_DONE;
+}
+
+static bool
+transport_is_open(const Transport *self)
+{
+	return ((const WorldTransport *) self)->open;
+}
+
+static void
+transport_close(Transport *self)
+{
+	WorldTransport *transport = (WorldTransport *) self;
+
+	transport->open = false;
+	if (!transport->world->deliver_strays)
+	{
+		message_free(transport->answer);
+		transport->answer = NULL;
+	}
+}
+
+static bool
+transport_can_wait(const Transport *self)
+{
+	return !((const WorldTransport *) self)->world->pooled;
+}
+
+static TransportStatus
+transport_send(Transport *self, const NodeRequest *request, const char *detail,
+			   const LookupQuestion *question, NodeTime deadline, TransportFailure *failure)
+{
+	WorldTransport *transport = (WorldTransport *) self;
+	World	   *world = transport->world;
+	Message    *message;
+
+	if (world->pause_before_send > 0)
+	{
+		world->paused_until = world->now + world->pause_before_send;
+		world->pause_before_send = 0;
+		wait_in_world(transport, false, world_node_time(world));
+	}
+	world->sends[request->kind]++;
+	world->last[request->kind] = *request;
+	if (is_lost(world, world->cut_to_server))
+		return TRANSPORT_DONE;
+	message = calloc(1, sizeof(Message));
+	message->connection = transport->connection;
+	message->boot = world->server.boot;
+	message->request = *request;
+	world_at(world, world->now + delay(world), request_arrives, message);
+	return TRANSPORT_DONE;
+}
+
+static TransportStatus
+transport_receive(Transport *self, const NodeRequest *request, NodeTime deadline,
+				  NodeAnswer *answer, TransportFailure *failure)
+{
+	WorldTransport *transport = (WorldTransport *) self;
+	TransportStatus status = wait_in_world(transport, true, deadline);
+	Message    *message = transport->answer;
+
+	if (status != TRANSPORT_DONE)
+		return status;
+	transport->answer = NULL;
+	status = message->status;
+	*answer = message->answer;
+	*failure = message->failure;
+	free(message);
+	return status;
+}
+
+static void
+transport_answer_release(Transport *self, NodeAnswer *answer)
+{
+	free(answer->changes);
+	memset(answer, 0, sizeof(*answer));
+}
+
+static TransportStatus
+transport_sleep(Transport *self, NodeTime until)
+{
+	return wait_in_world((WorldTransport *) self, false, until);
+}
+
+static void
+transport_wake(Transport *self)
+{
+	((WorldTransport *) self)->woken = true;
+}
+
+static void
+transport_wake_reset(Transport *self)
+{
+	((WorldTransport *) self)->woken = false;
+}
+
+static void
+transport_destroy(Transport *self)
+{
+	message_free(((WorldTransport *) self)->answer);
+	free(self);
+}
+
+static const Transport transport_methods = {
+	.open = transport_open,
+	.is_open = transport_is_open,
+	.close = transport_close,
+	.can_wait = transport_can_wait,
+	.send = transport_send,
+	.receive = transport_receive,
+	.answer_release = transport_answer_release,
+	.sleep = transport_sleep,
+	.wake = transport_wake,
+	.wake_reset = transport_wake_reset,
+	.destroy = transport_destroy,
+};
+
+World *
+world_create(uint64_t seed)
+{
+	World	   *world = calloc(1, sizeof(World));
+
+	world->now = 1000000;
+	world->end = NODE_TIME_NEVER;
+	world->node_rate = world->server_rate = 1.0;
+	world->random.state = seed;
+	world->least_delay = world->most_delay = 500;
+	model_init(&world->server);
+	return world;
+}
+
+void
+world_add_node(World *world)
+{
+	NodeClock	clock = {read_node_clock, world};
+	WorldTransport *transport = calloc(1, sizeof(WorldTransport));
+
+	transport->methods = transport_methods;
+	transport->world = world;
+	world->node = node_create(&clock, &transport->methods, 0, 1000000);
+	world->node->heartbeat.random.state = world->random.state;
+}
+
+static void
+free_nothing(World *world, void *argument)
+{
+}
+
+void
+world_destroy(World *world)
+{
+	/* what is under way is delivered to nobody: answers free themselves, everything else is only let go */
+	world->server.up = false;
+	if (world->node != NULL)
+	{
+		transport_of(world)->open = false;
+		world->deliver_strays = false;
+	}
+	while (world->events != NULL)
+	{
+		if (world->events->function != answer_arrives && world->events->function != request_arrives &&
+			world->events->function != wait_for_news)
+			world->events->function = free_nothing;
+		run_next_event(world);
+	}
+	if (world->node != NULL)
+		node_destroy(world->node);
+	free(world);
+}
+
+void
+world_run(World *world, NodeTime duration)
+{
+	world->end = world->now + duration;
+	while (world->now < world->end)
+	{
+		/* a node that has nothing to do any more lets time pass */
+		if (!heartbeat_step(world->node))
+			pass_time(world, world->end);
+	}
+	world->end = NODE_TIME_NEVER;
+}
+
+void
+world_stop_node(World *world, NodeTime duration)
+{
+	pass_time(world, world->now + duration);
+}
+
+AmoroKey
+object_key(int object)
+{
+	static const char *const databases[] = {"sales", "sales", "stock", "stock"};
+	static const char *const tables[] = {"orders", "lines", "orders", "parts"};
+
+	return (AmoroKey) {"lake", databases[object], tables[object]};
+}
+
+AmoroResult
+reader_peek(World *world, Reader *reader, int object)
+{
+	memset(reader, 0, sizeof(*reader));
+	reader->object = object;
+	reader->names = object_key(object);
+	key_parts(&reader->key, AMORO_CACHE_TABLE, &reader->names, world->node->cache.seed);
+	reader->result = amoro_cache_peek(world->node, AMORO_CACHE_TABLE, &reader->names, &reader->entry, &reader->ticket);
+	reader->answered = reader->result == AMORO_OK;
+	return reader->result;
+}
+
+bool
+reader_begin_load(World *world, Reader *reader, int object)
+{
+	memset(reader, 0, sizeof(*reader));
+	reader->object = object;
+	reader->names = object_key(object);
+	key_parts(&reader->key, AMORO_CACHE_TABLE, &reader->names, world->node->cache.seed);
+	reader->result = AMORO_FENCED;
+	return load_begin(&world->node->lease, &world->node->cache, &reader->key, &reader->note);
+}
+
+void
+reader_read(Reader *reader, const ModelServer *server)
+{
+	static const char *const states[] = {"normal", "pre_create", "pre_alter", "pre_drop", NULL};
+	const ModelObject *object = &server->objects[reader->object];
+
+	reader->answer = (LookupAnswer) {
+		.metadata_version = server->version,
+		.term = server->term,
+		.found = object->state != OBJECT_ABSENT,
+		.state = states[object->state],
+		.object_version = object->version,
+		.document = "{}",
+		.document_size = 2,
+	};
+}
+
+LoadVerdict
+reader_finish_load(World *world, Reader *reader)
+{
+	LoadVerdict verdict = load_finish(&world->node->lease, &world->node->cache, AMORO_CACHE_TABLE, &reader->key,
+									  &reader->note, &reader->answer, &reader->result, &reader->entry, &reader->ticket);
+
+	reader->answered = verdict == LOAD_ANSWERED && reader->result != AMORO_FENCED;
+	return verdict;
+}
+
+/* Whether an answer from version read misses a change that a committed step needed everywhere. */
+static bool
+breaks_promise(World *world, const Reader *reader, int64_t read)
+{
+	const ModelServer *server = &world->server;
+
+	for (int i = 0; i < server->change_count; i++)
+	{
+		const ModelChange *change = &server->changes[i];
+		bool		touches = change->object == reader->object || change->object == -1 - reader->object / 2;
+
+		if (touches && change->version > read && change->version <= server->needed_done)
+			return true;
+	}
+	return false;
+}
+
+AmoroResult
+reader_answer(World *world, Reader *reader)
+{
+	AmoroResult result = reader->answered ? amoro_ticket_check(world->node, &reader->ticket) : reader->result;
+
+	if (reader->answered && result == AMORO_OK)
+	{
+		int64_t		read = reader->entry != NULL ? amoro_entry_version(reader->entry) : reader->answer.metadata_version;
+
+		/* an entry read in full knows all changes up to the version it was read at, not only those to itself */
+		if (reader->answer.metadata_version > read)
+			read = reader->answer.metadata_version;
+		world->answers++;
+		world->cached_answers += reader->answer.metadata_version == 0;
+		if (breaks_promise(world, reader, read))
+		{
+			world->violations++;
+			snprintf(world->violation, sizeof(world->violation),
+					 "at %lld us an answer of version %lld for object %d after the step that needed version %lld",
+					 (long long) world->now, (long long) read, reader->object, (long long) world->server.needed_done);
+		}
+	}
+	else
+		world->refused_answers++;
+	amoro_entry_release(reader->entry);
+	reader->entry = NULL;
+	return result;
+}
