@@ -106,6 +106,32 @@ true_time_of(const World *world, NodeTime node_time)
 	return time;
 }
 
+/* Hands the turn over and waits for it to come back. */
+static void
+pass_baton(World *world, bool to_node)
+{
+	pthread_mutex_lock(&world->baton);
+	world->node_runs = to_node;
+	pthread_cond_broadcast(&world->passed);
+	while (world->node_runs == to_node && !(to_node && world->thread_ended))
+		pthread_cond_wait(&world->passed, &world->baton);
+	pthread_mutex_unlock(&world->baton);
+}
+
+static void *
+node_thread(void *argument)
+{
+	World	   *world = argument;
+
+	heartbeat_main(world->node);
+	pthread_mutex_lock(&world->baton);
+	world->thread_ended = true;
+	world->node_runs = false;
+	pthread_cond_broadcast(&world->passed);
+	pthread_mutex_unlock(&world->baton);
+	return NULL;
+}
+
 /* The node waits: for an answer (transport->answer), or with want_answer false just for the time. */
 static TransportStatus
 wait_in_world(WorldTransport *transport, bool want_answer, NodeTime node_deadline)
@@ -118,7 +144,7 @@ wait_in_world(WorldTransport *transport, bool want_answer, NodeTime node_deadlin
 
 		if (world->now >= world->paused_until)
 		{
-			if (world->now >= world->end || transport->woken)
+			if (transport->woken)
 				return TRANSPORT_WOKEN;
 			if (want_answer && transport->answer != NULL)
 				return TRANSPORT_DONE;
@@ -127,7 +153,12 @@ wait_in_world(WorldTransport *transport, bool want_answer, NodeTime node_deadlin
 		}
 		else
 			next = world->paused_until;
-		if (next > world->end && world->paused_until <= world->end)
+		if (world->now >= world->end)
+		{
+			pass_baton(world, false);
+			continue;
+		}
+		if (next > world->end)
 			next = world->end;
 		if (world->events != NULL && world->events->time <= next)
 			run_next_event(world);
@@ -390,6 +421,8 @@ world_create(uint64_t seed)
 	world->node_rate = world->server_rate = 1.0;
 	world->random.state = seed;
 	world->least_delay = world->most_delay = 500;
+	pthread_mutex_init(&world->baton, NULL);
+	pthread_cond_init(&world->passed, NULL);
 	model_init(&world->server);
 	return world;
 }
@@ -414,6 +447,15 @@ free_nothing(World *world, void *argument)
 void
 world_destroy(World *world)
 {
+	if (world->thread_started)
+	{
+		node_begin_close(world->node);
+		world->node->release_wanted = false;
+		world->paused_until = 0;
+		if (!world->thread_ended)
+			pass_baton(world, true);
+		pthread_join(world->thread, NULL);
+	}
 	/* what is under way is delivered to nobody: answers free themselves, everything else is only let go */
 	world->server.up = false;
 	if (world->node != NULL)
@@ -430,6 +472,8 @@ world_destroy(World *world)
 	}
 	if (world->node != NULL)
 		node_destroy(world->node);
+	pthread_cond_destroy(&world->passed);
+	pthread_mutex_destroy(&world->baton);
 	free(world);
 }
 
@@ -437,13 +481,16 @@ void
 world_run(World *world, NodeTime duration)
 {
 	world->end = world->now + duration;
-	while (world->now < world->end)
+	if (!world->thread_started)
 	{
-		/* a node that has nothing to do any more lets time pass */
-		if (!heartbeat_step(world->node))
-			pass_time(world, world->end);
+		world->node_runs = world->thread_started = true;
+		pthread_create(&world->thread, NULL, node_thread, world);
 	}
-	world->end = NODE_TIME_NEVER;
+	if (!world->thread_ended)
+		pass_baton(world, true);
+	/* a node that has ended lets time pass */
+	if (world->thread_ended)
+		pass_time(world, world->end);
 }
 
 void

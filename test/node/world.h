@@ -83,7 +83,7 @@ typedef void (*WorldFunction) (World *world, void *argument);
 struct World
 {
 	NodeTime	now;			/* true time */
-	NodeTime	end;			/* the node is woken then */
+	NodeTime	end;			/* the test goes on then */
 	double		node_rate;		/* of its clock against true time */
 	NodeTime	node_offset;
 	double		server_rate;
@@ -104,6 +104,12 @@ struct World
 	ModelServer server;
 	ModelServer zombie;			/* what a failover left behind: answers loads with what it knew */
 	AmoroNode  *node;
+	pthread_t	thread;			/* of the node */
+	pthread_mutex_t baton;
+	pthread_cond_t passed;
+	bool		node_runs;		/* whose turn it is */
+	bool		thread_started;
+	bool		thread_ended;
 
 	/* what happened */
 	int			sends[REQUEST_LOOKUP + 1];

@@ -81,7 +81,7 @@ lapse_or(const AmoroNode *node, NodeTime deadline)
 {
 	NodeTime	end = atomic_load_explicit(&node->lease.end, memory_order_relaxed);
 
-	return end > 0 ? least(end, deadline) : deadline;
+	return end > 0 && RULE(RULE_LAPSED_IS_NOT_EXTENDED) ? least(end, deadline) : deadline;
 }
 
 static void
