@@ -193,6 +193,33 @@ one_way_cut_fences_in_time(void)
 	return holds;
 }
 
+/* V15: the slowest clock that is allowed on the node, the fastest on the server, and no margin */
+static bool
+slow_clock_fences_in_time(void)
+{
+	World	   *world = begin();
+	bool		holds;
+
+	world->least_delay = world->most_delay = 0;
+	world->node_rate = 0.999;
+	world->server_rate = 1.001;
+	world->server.margin_us = 0;
+	world->server.lease_us = world->server.longest_lease_us = 20 * SECOND;
+	world_run(world, 100000);
+	holds = fill(world, 0);
+	world->cut_to_node = world->cut_to_server = true;
+	server_change(world, 0, OBJECT_NORMAL);
+	world->server.waited_version = world->server.version;
+	while (world->server.waited_version != 0)
+	{
+		world_run(world, 1000);
+		server_tick(world);
+	}
+	holds = peek(world, 0) == AMORO_FENCED && holds;
+	world_destroy(world);
+	return holds;
+}
+
 /* L01: a stopped process answers nothing when it goes on, before anything else has run in it */
 static bool
 woken_process_is_fenced(void)
@@ -556,6 +583,7 @@ main(void)
 		cmocka_unit_test(test_cut_off_and_healed),
 		SCENARIO("cut off one way, fences in time", one_way_cut_fences_in_time,
 				 RULE_LAPSE_BY_ARITHMETIC | RULE_LAPSED_IS_NOT_EXTENDED),
+		SCENARIO("a slow clock fences in time", slow_clock_fences_in_time, RULE_ALLOW_FOR_DRIFT),
 		SCENARIO("a woken process is fenced", woken_process_is_fenced, RULE_LAPSE_BY_ARITHMETIC),
 		SCENARIO("a stall before sending is no lease", stall_before_sending_is_not_lease, RULE_MEASURE_FROM_SEND),
 		SCENARIO("applies before it acknowledges", applies_before_it_acknowledges, RULE_APPLY_BEFORE_ACK),

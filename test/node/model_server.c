@@ -58,10 +58,11 @@ model_answer(World *world, const NodeRequest *request, NodeGrant *grant)
 }
 
 static void
-fence(ModelSlot *slot)
+fence(ModelServer *server)
 {
-	slot->state = SLOT_FENCED;
-	slot->epoch++;
+	server->slot.state = SLOT_FENCED;
+	if (!server->forgets_fences)
+		server->slot.epoch++;
 }
 
 static void
@@ -96,12 +97,17 @@ heartbeat(ModelServer *server, const NodeRequest *request, NodeTime now)
 {
 	ModelSlot  *slot = &server->slot;
 
+	if (server->forgets_fences && slot->state == SLOT_FENCED)
+	{
+		slot->state = SLOT_ACTIVE;
+		slot->owed_until = now;
+	}
 	if (request->term < server->term || request->lease_epoch != slot->epoch || slot->state != SLOT_ACTIVE ||
 		request->version > server->version)
 		return GRANT_RELOAD;
 	if (now > slot->owed_until)
 	{
-		fence(slot);
+		fence(server);
 		return GRANT_RELOAD;
 	}
 	note_applied(server, request->version, now);
@@ -120,7 +126,7 @@ activate(ModelServer *server, const NodeRequest *request, NodeTime now)
 		return GRANT_RELOAD;
 	if (slot->state == SLOT_ACTIVE && now > slot->owed_until)
 	{
-		fence(slot);
+		fence(server);
 		return GRANT_RELOAD;
 	}
 	if (request->version < server->version)
@@ -254,7 +260,7 @@ server_tick(World *world)
 	{
 		if (now <= slot->owed_until)
 			return;
-		fence(slot);
+		fence(server);
 	}
 	if (slot->state == SLOT_JOINING && now <= slot->owed_until)
 		return;

@@ -558,6 +558,22 @@ reader_finish_load(World *world, Reader *reader)
 	return verdict;
 }
 
+/* Whether an entry is of a history that a failover has lost, after a step has needed a version of the new one. */
+static bool
+is_of_lost_history(const ModelServer *server, const AmoroEntry *entry)
+{
+	int64_t		version = entry != NULL ? amoro_entry_version(entry) : 0;
+
+	if (version == 0 || server->needed_done <= ((server->term >> 32) - 1) << 40)
+		return false;
+	for (int i = 0; i < server->change_count; i++)
+	{
+		if (server->changes[i].version == version)
+			return false;
+	}
+	return true;
+}
+
 /* Whether an answer from version read misses a change that a committed step needed everywhere. */
 static bool
 breaks_promise(World *world, const Reader *reader, int64_t read)
@@ -589,7 +605,7 @@ reader_answer(World *world, Reader *reader)
 			read = reader->answer.metadata_version;
 		world->answers++;
 		world->cached_answers += reader->answer.metadata_version == 0;
-		if (breaks_promise(world, reader, read))
+		if (breaks_promise(world, reader, read) || is_of_lost_history(&world->server, reader->entry))
 		{
 			world->violations++;
 			snprintf(world->violation, sizeof(world->violation),
