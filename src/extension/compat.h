@@ -42,6 +42,14 @@ typedef int ProcNumber;
 #define WaitEventExtensionNew(name) PG_WAIT_EXTENSION
 #endif
 
+/* 17 made the flush a parameter; the caller flushes */
+#include "replication/message.h"
+#if PG_VERSION_NUM >= 170000
+#define compat_log_message(prefix) LogLogicalMessage(prefix, "", 0, false, false)
+#else
+#define compat_log_message(prefix) LogLogicalMessage(prefix, "", 0, false)
+#endif
+
 /* 17 brought a limit to the length of a whole transaction */
 #if PG_VERSION_NUM >= 170000
 #define compat_disable_transaction_timeout() SetConfigOption("transaction_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE)

@@ -32,6 +32,7 @@
 #include "storage/lmgr.h"
 #include "tcop/tcopprot.h"
 #include "term.h"
+#include "tick.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
@@ -364,7 +365,9 @@ wait_for_work(int64 delay_us, bool wakeable)
 		wait_event = WaitEventExtensionNew("AmoroMetaCoordinatorMain");
 	do
 	{
-		int64		left = deadline - lease_clock_now();
+		LeaseTime	tick_at = tick_keep_up();
+		LeaseTime	now = lease_clock_now();
+		int64		left = tick_at != 0 ? Min(deadline, tick_at) - now : deadline - now;
 
 		/* The lease clock may be shifted by a test: never wait for longer than was asked for. */
 		left = Min(Max(left, 0), delay_us);

@@ -12,7 +12,7 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
-#define STATUS_COLUMNS 23
+#define STATUS_COLUMNS 26
 
 static const char *
 state_name(CoordinatorState state)
@@ -91,6 +91,12 @@ put_status(ReturnSetInfo *result, const DatabaseEntry *entry)
 	values[i++] = Int32GetDatum(entry->settings.max_clock_drift_ppm);
 	values[i++] = Int32GetDatum(entry->settings.heartbeat_interval_ms);
 	values[i++] = Int64GetDatum(entry->settings.ack_timeout_us / 1000);
+	values[i] = nonzero(entry->settings.tick_us / 1000, &nulls[i]);
+	i++;
+	values[i] = nonzero(entry->last_tick_at, &nulls[i]);
+	i++;
+	values[i] = nonzero(entry->tick_pending_since, &nulls[i]);
+	i++;
 	values[i++] = Int64GetDatum(entry->published_version);
 	values[i] = nonzero(entry->awaited_version, &nulls[i]);
 	i++;

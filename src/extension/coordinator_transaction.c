@@ -20,6 +20,7 @@
 #include "pgstat.h"
 #include "storage/lmgr.h"
 #include "tcop/tcopprot.h"
+#include "tick.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/guc.h"
@@ -170,6 +171,8 @@ coordinator_transaction(CoordinatorWork work, void *argument)
 	/* Without the report autovacuum never learns what the coordinator wrote. */
 	pgstat_report_stat(false);
 	pgstat_report_activity(STATE_IDLE, NULL);
+	/* However many transactions a cycle has, the nodes need their leases. */
+	(void) tick_keep_up();
 	return error;
 }
 

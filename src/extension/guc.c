@@ -26,6 +26,7 @@ int			guc_lease_margin_ms = 200;
 int			guc_max_clock_drift_ppm = 1000;
 int			guc_max_nodes = 4096;
 int			guc_metadata_lease_fence_ms = 20000;
+bool		guc_require_synchronous_tick = false;
 
 /* A list of database names, as search_path is a list of schemas. */
 static bool
@@ -149,5 +150,13 @@ guc_define(void)
 {
 	define_lease_settings();
 	define_other_settings();
+	DefineCustomBoolVariable( /* name= */ "amoro_meta.require_synchronous_tick",
+							 /* short_desc= */ "Grants leases only while a synchronous standby confirms that this server is the primary.",
+							 /* long_desc= */ "It must confirm a tick every eighth of amoro_meta.metadata_lease_fence_ms.",
+							 /* valueAddr= */ &guc_require_synchronous_tick,
+							 /* boot= */ false,
+							 /* context= */ PGC_SIGHUP, /* flags= */ 0,
+							 NULL, NULL, NULL);
+
 	MarkGUCPrefixReserved("amoro_meta");
 }

@@ -18,6 +18,7 @@ extern int	guc_lease_margin_ms;		/* ms */
 extern int	guc_max_clock_drift_ppm;
 extern int	guc_max_nodes;
 extern int	guc_metadata_lease_fence_ms;	/* ms */
+extern bool guc_require_synchronous_tick;
 
 extern void guc_define(void);
 

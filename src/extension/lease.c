@@ -11,6 +11,10 @@
 #include "lease.h"
 #include "lease_slot.h"
 #include "miscadmin.h"
+#include "tick.h"
+
+/* Rule 11, and what the node says of itself then. */
+static const char *const no_tick = "no synchronous standby confirms that this server is the primary";
 
 /* Finds the entry of a database that has a term; the caller holds the lock. */
 LeaseRefusal
@@ -171,6 +175,8 @@ answer_heartbeat(const DatabaseEntry *entry, NodeSlot *slot, const LeaseRequest 
 		answer_without(grant, GRANT_RELOAD, "the node has not been activated");
 	else if ((slot->held = applies_too_slowly(entry, slot, now)))
 		answer_without(grant, GRANT_HELD, "the node has not applied a change in time");
+	else if (!tick_allows_grant_locked(entry, now))
+		answer_without(grant, GRANT_HELD, no_tick);
 	else
 	{
 		record_grant(entry, slot, now);
@@ -189,6 +195,8 @@ answer_activation(const DatabaseEntry *entry, NodeSlot *slot, const LeaseRequest
 		answer_without(grant, GRANT_RELOAD, "the registration is not committed yet");
 	else if (request->version < entry->published_version)
 		answer_without(grant, GRANT_BEHIND, "the metadata has changed since it was loaded");
+	else if (!tick_allows_grant_locked(entry, now))
+		answer_without(grant, GRANT_HELD, no_tick);
 	else
 	{
 		slot->state = NODE_ACTIVE;

@@ -55,6 +55,17 @@ expect_registered_node(Oid database, const RegisteredNode *node, LeaseTime owed_
 	return true;
 }
 
+/* A tick that was confirmed before says nothing about the standby's knowledge of these settings (rule 11). */
+static void
+publish_settings_locked(DatabaseEntry *entry, LeaseSettings settings, LeaseTime now)
+{
+	entry->settings = settings;
+	entry->tick_confirmed = 0;
+	entry->tick_required_since = now;
+	entry->last_tick_at = 0;
+	entry->tick_pending_since = 0;
+}
+
 /*
  * lease_begin_term publishes a term that is durable, with its settings and the version that was read in it, and
  * expects every node of the list (rule 5). longest_owed_us is for how long the longest lease ever granted is owed;
@@ -75,7 +86,7 @@ lease_begin_term(Oid database, int64 term, LeaseSettings settings, int64 longest
 		entry->term = term;
 		entry->term_start = now;
 		entry->term_owed_until = now + longest_owed_us;
-		entry->settings = settings;
+		publish_settings_locked(entry, settings, now);
 		/* a commit may have published a newer version since the caller read its own */
 		entry->published_version = Max(entry->published_version, version);
 		entry->ring_oldest_version = entry->published_version + 1;
@@ -136,7 +147,7 @@ lease_publish_settings(Oid database, LeaseSettings settings)
 	LWLockAcquire(AmoroShared->lock, LW_EXCLUSIVE);
 	entry = database_entry_find(database);
 	if (entry != NULL)
-		entry->settings = settings;
+		publish_settings_locked(entry, settings, lease_clock_now());
 	LWLockRelease(AmoroShared->lock);
 }
 
@@ -157,6 +168,11 @@ lease_settings_check(LeaseSettings *settings, const char **message, const char *
 	/* Rounded up. A day times 20 % is 2 * 10^10 us, far from overflow even before the division. */
 	settings->owed_us = settings->lease_us + (settings->lease_us * guc_max_clock_drift_ppm + 999999) / 1000000 +
 		(int64) guc_lease_margin_ms * 1000;
+
+	settings->tick_us = guc_require_synchronous_tick ? settings->lease_us / 8 : 0;
+	/* the age of a tick is measured by the clock of a deposed server, the grace by that of its successor */
+	settings->grace_us = settings->owed_us + settings->tick_us +
+		(settings->tick_us * guc_max_clock_drift_ppm + 999999) / 1000000;
 
 	if (lease < 4 * (int64) guc_heartbeat_interval)
 	{

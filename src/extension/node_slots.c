@@ -11,6 +11,7 @@
 #include "lease_slot.h"
 #include "miscadmin.h"
 #include "node_grant.h"
+#include "tick.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
@@ -27,6 +28,7 @@ typedef struct SlotsCopy
 	LeaseTime	now;
 	int64		published_version;
 	bool		unseen_owed;
+	bool		ticks_missing;	/* rule 11: nobody gets a lease */
 	LeaseTime	term_owed_until;
 	int			count;
 	NodeSlot   *slots;
@@ -60,6 +62,7 @@ copy_slots(SlotsCopy *copy, int64 committed_version)
 		lease_publish_locked(entry, committed_version, copy->now);
 		copy->published_version = entry->published_version;
 		copy->unseen_owed = entry->unseen_owed;
+		copy->ticks_missing = !tick_allows_grant_locked(entry, copy->now);
 		copy->term_owed_until = entry->term_owed_until;
 		while ((slot = slot_of_database(MyDatabaseId, slot)) != NULL)
 		{
@@ -72,7 +75,7 @@ copy_slots(SlotsCopy *copy, int64 committed_version)
 
 /* The state for people: a lease that is over is not shown as one that may be held, even if nobody has fenced it yet. */
 static const char *
-state_name(const NodeSlot *slot, LeaseTime now)
+state_name(const NodeSlot *slot, LeaseTime now, bool ticks_missing)
 {
 	if (slot->state == NODE_RELEASED)
 		return "released";
@@ -82,12 +85,12 @@ state_name(const NodeSlot *slot, LeaseTime now)
 		return "leaving";
 	if (slot->state == NODE_JOINING)
 		return "joining";
-	return slot->held ? "held" : "active";
+	return slot->held || ticks_missing ? "held" : "active";
 }
 
 /* Why the node is in that state, or NULL when there is nothing to say. */
 static const char *
-state_reason(const NodeSlot *slot, LeaseTime behind_since, LeaseTime now)
+state_reason(const NodeSlot *slot, LeaseTime behind_since, LeaseTime now, bool ticks_missing)
 {
 	bool		owed = lease_owed_locked(slot, now);
 
@@ -99,6 +102,8 @@ state_reason(const NodeSlot *slot, LeaseTime behind_since, LeaseTime now)
 		return "is being removed";
 	if (slot->pending)
 		return "its registration is not committed";
+	if (ticks_missing)
+		return "gets no lease: no synchronous standby confirms that this server is the primary";
 	if (slot->state == NODE_JOINING)
 		return owed ? "may hold a lease of an older term" : "has to load the metadata and activate";
 	if (!owed)
@@ -140,7 +145,7 @@ put_slot(ReturnSetInfo *result, const SlotsCopy *copy, int index)
 	values[0] = Int64GetDatum(slot->node_id);
 	values[1] = UUIDPGetDatum(&slot->incarnation);
 	values[2] = BoolGetDatum(!slot->superseded && !slot->pending);
-	values[3] = CStringGetTextDatum(state_name(slot, copy->now));
+	values[3] = CStringGetTextDatum(state_name(slot, copy->now, copy->ticks_missing));
 	values[4] = duration(lease_owed_locked(slot, copy->now), slot->owed_until - copy->now, &nulls[4]);
 	values[5] = Int64GetDatum(slot->applied_version);
 	values[6] = Int64GetDatum(copy->published_version);
@@ -149,7 +154,7 @@ put_slot(ReturnSetInfo *result, const SlotsCopy *copy, int index)
 	values[9] = Int64GetDatum(slot->lease_epoch);
 	values[10] = Int64GetDatum(slot->heartbeats);
 	values[11] = Int64GetDatum(slot->fences);
-	values[12] = optional_text(state_reason(slot, behind_since, copy->now), &nulls[12]);
+	values[12] = optional_text(state_reason(slot, behind_since, copy->now, copy->ticks_missing), &nulls[12]);
 	values[13] = optional_text(slot->detail, &nulls[13]);
 	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 }

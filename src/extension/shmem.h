@@ -38,6 +38,8 @@ typedef struct LeaseSettings
 {
 	int64		lease_us;		/* L */
 	int64		owed_us;		/* L * (1 + drift) + margin */
+	int64		tick_us;		/* rule 11: how old the newest confirmed tick may be at a grant; 0: none is required */
+	int64		grace_us;		/* rule 5: how long a lease may outlive a server that is deposed: owed_us, and with ticks the age of one */
 	int32		max_clock_drift_ppm;
 	int32		heartbeat_interval_ms;
 	int64		ack_timeout_us;
@@ -79,6 +81,11 @@ typedef struct DatabaseEntry
 	int32		awaited_laggards;	/* nodes that hold it back; the coordinator is woken when the last one gives way */
 	bool		unseen_owed;	/* nodes without a slot may hold leases until term_owed_until */
 	int64		procedure_events;	/* grows with every step, wakes those who wait for procedures */
+
+	LeaseTime	tick_confirmed; /* before the newest confirmed tick was written; 0: none since the settings were published */
+	LeaseTime	tick_required_since;
+	TimestampTz last_tick_at;	/* as tick_confirmed, for people */
+	TimestampTz tick_pending_since; /* when the oldest tick was written that is not confirmed; 0: none */
 
 	/* for amoro_stat_coordinator */
 	TimestampTz started_at;

@@ -26,6 +26,7 @@
 #include "shmem.h"
 #include "stop_point.h"
 #include "term.h"
+#include "tick.h"
 #include "utils/builtins.h"
 
 /* What the transaction that begins a term finds and decides. */
@@ -107,7 +108,8 @@ same_settings(const LeaseSettings *a, const LeaseSettings *b)
 {
 	return a->lease_us == b->lease_us && a->owed_us == b->owed_us &&
 		a->max_clock_drift_ppm == b->max_clock_drift_ppm &&
-		a->heartbeat_interval_ms == b->heartbeat_interval_ms && a->ack_timeout_us == b->ack_timeout_us;
+		a->heartbeat_interval_ms == b->heartbeat_interval_ms && a->ack_timeout_us == b->ack_timeout_us &&
+		a->tick_us == b->tick_us && a->grace_us == b->grace_us;
 }
 
 /* The settings of the configuration, if they fit together; says once for each combination what does not. */
@@ -237,7 +239,7 @@ begin_term(void *argument)
 	work->term = next_term(&rows, &boot_counter);
 	if (!read_settings(&work->settings))
 		memset(&work->settings, 0, sizeof(work->settings));
-	work->longest_owed_us = Max(rows.longest_owed_us, work->settings.owed_us);
+	work->longest_owed_us = Max(rows.longest_owed_us, work->settings.grace_us);
 	write_term(work, &rows, boot_counter);
 	work->nodes = node_registry_read(rows.has_coordinator ? rows.term : 0, work->term, work->context, &work->node_count);
 	read_version(work);
@@ -278,6 +280,7 @@ term_establish(void)
 	own_entry_locked()->highest_term = work.term;
 	LWLockRelease(AmoroShared->lock);
 	my_term = work.term;
+	tick_start_over();
 	return true;
 }
 
@@ -287,7 +290,7 @@ write_longest_lease(void *argument)
 {
 	LeaseSettings *settings = argument;
 	Oid			types[2] = {INT8OID, INT8OID};
-	Datum		values[2] = {Int64GetDatum(settings->lease_us), Int64GetDatum(settings->owed_us)};
+	Datum		values[2] = {Int64GetDatum(settings->lease_us), Int64GetDatum(settings->grace_us)};
 
 	coordinator_check_term();
 	SPI_execute_with_args("UPDATE amoro_meta.coordinator SET"
@@ -311,6 +314,7 @@ term_apply_settings(void)
 		return;
 	run(write_longest_lease, &wanted);
 	lease_publish_settings(MyDatabaseId, wanted);
+	tick_start_over();
 }
 
 /*

@@ -6,7 +6,8 @@ CREATE FUNCTION amoro_meta.coordinators
 	OUT last_cycle_at timestamptz, OUT starts bigint, OUT cycles bigint, OUT steps bigint, OUT errors bigint,
 	OUT consecutive_failures integer, OUT last_error_code text, OUT last_error text, OUT backoff_until timestamptz,
 	OUT stopped_at text, OUT lease_ms bigint, OUT owed_ms bigint, OUT max_clock_drift_ppm integer,
-	OUT heartbeat_interval_ms integer, OUT ack_timeout_ms bigint, OUT published_version bigint,
+	OUT heartbeat_interval_ms integer, OUT ack_timeout_ms bigint, OUT tick_ms bigint, OUT last_tick_at timestamptz,
+	OUT tick_pending_since timestamptz, OUT published_version bigint,
 	OUT awaited_version bigint, OUT stats_reset timestamptz
 )
 	RETURNS SETOF record
@@ -21,7 +22,7 @@ CREATE VIEW amoro_stat_coordinator AS
 		coalesce(c.state, CASE WHEN amoro_meta.preloaded() THEN 'none' ELSE 'not_preloaded' END) AS state,
 		c.term, c.started_at, c.last_cycle_at, c.starts, c.cycles, c.steps, c.errors, c.consecutive_failures,
 		c.last_error_code, c.last_error, c.backoff_until, c.stopped_at, c.lease_ms, c.owed_ms, c.max_clock_drift_ppm,
-		c.heartbeat_interval_ms, c.ack_timeout_ms, c.published_version, c.awaited_version, c.stats_reset
+		c.heartbeat_interval_ms, c.ack_timeout_ms, c.tick_ms, c.last_tick_at, c.tick_pending_since, c.published_version, c.awaited_version, c.stats_reset
 	FROM pg_catalog.pg_database d LEFT JOIN amoro_meta.coordinators() c ON c.database_oid OPERATOR(pg_catalog.=) d.oid
 	WHERE c.database_oid IS NOT NULL OR d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database();
 COMMENT ON VIEW amoro_stat_coordinator IS
@@ -30,6 +31,12 @@ COMMENT ON COLUMN amoro_stat_coordinator.state IS
 	'held: stepped aside for a command on its database; absent: no extension there; not_adopted: see adopt_database()';
 COMMENT ON COLUMN amoro_stat_coordinator.owed_ms IS
 	'how long after a grant the server waits for a silent node: the lease, the clock drift and the margin';
+COMMENT ON COLUMN amoro_stat_coordinator.tick_ms IS
+	'within which time a synchronous standby must confirm a tick for leases to be granted; null unless amoro_meta.require_synchronous_tick';
+COMMENT ON COLUMN amoro_stat_coordinator.last_tick_at IS
+	'when the newest tick was written that the synchronous standbys have confirmed';
+COMMENT ON COLUMN amoro_stat_coordinator.tick_pending_since IS
+	'when the oldest tick was written that they have not confirmed yet';
 REVOKE ALL ON amoro_stat_coordinator FROM PUBLIC;
 GRANT SELECT ON amoro_stat_coordinator TO pg_monitor;
 -- a view checks the functions in it against its reader

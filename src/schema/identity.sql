@@ -23,6 +23,10 @@ CREATE TABLE amoro_meta.coordinator
 COMMENT ON TABLE amoro_meta.coordinator IS
 	'term of the coordinator, and the longest lease that was ever granted; made durable before the first grant';
 
+-- The timeline of the installation: a standby that is promoted before it hears of the first term still sees that time has passed.
+INSERT INTO amoro_meta.coordinator (term, boot_counter, longest_lease_us, longest_owed_us, term_started_at)
+	VALUES (amoro_meta.timeline_id()::bigint << 32, 0, 0, 0, clock_timestamp());
+
 CREATE TRIGGER replace_singleton BEFORE INSERT ON amoro_meta.identity
 	FOR EACH ROW EXECUTE FUNCTION amoro_meta.replace_singleton();
 CREATE TRIGGER replace_singleton BEFORE INSERT ON amoro_meta.coordinator
