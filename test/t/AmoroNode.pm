@@ -91,7 +91,7 @@ sub table_path
 	my @names = @_;
 	for (@names)
 	{
-		utf8::encode($_) if utf8::is_utf8($_);
+		utf8::encode($_);
 		s/([^A-Za-z0-9_])/sprintf '%%%02X', ord $1/ge;
 	}
 	return '/v1/tables/' . join('/', @names);
