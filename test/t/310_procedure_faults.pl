@@ -259,6 +259,28 @@ $pid = coordinator_pid();
 	nothing_left($server, 'P14');
 }
 
+# Nobody polls: the commit wakes the coordinator, the end wakes who waits. A tick is a second, a fallback look of the waiter five.
+{
+	my @ms = sort { $a <=> $b } map {
+		my $n = $_;
+		$server->elapsed(sub {
+			wait_for_end($server, query("SELECT create_database('lake', 'quick $n')"));
+		})
+	} 1 .. 5;
+	cmp_ok($ms[2], '<', 500, "from submission to the end without a node: $ms[2] ms");
+	activate_node($server, 'slow');
+	my $procedure = query("SELECT drop_database('lake', 'quick 1')");
+	wait_for_state($procedure, 'pre_drop');
+	my ($out, $err) = ('', '');
+	my $client = start([ 'psql', '-XAt', '-d', $server->connstr('postgres'), '-c', "SELECT wait_for_procedure($procedure)" ],
+		'<', '/dev/null', '>', \$out, '2>', \$err);
+	poll('a caller sleeps', sub {
+		query("SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT wait_for_procedure%' AND wait_event_type = 'Extension'") });
+	my $ms = $server->elapsed(sub { release('slow'); $client->finish });
+	is($out, "done\n", 'who waits is told the end');
+	cmp_ok($ms, '<', 900, "and wakes up with it ($ms ms)");
+}
+
 # Hundreds in flight: nothing is held for them, and they all end when the node gives way
 {
 	query("SELECT create_database('lake', 'many ' || n) FROM generate_series(1, 300) n");
