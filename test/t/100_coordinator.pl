@@ -99,7 +99,7 @@ is($server->coordinator->{pid}, $row->{pid}, 'by itself');
 
 # W13: no transaction while it waits, and what it writes is reported
 my $open = 0;
-for (1 .. 40)
+for (1 .. 25)
 {
 	$open++ if $server->safe_psql('postgres',
 		"SELECT count(*) FROM pg_stat_activity WHERE backend_type LIKE 'amoro_meta%' AND wait_event_type = 'Extension'
@@ -203,11 +203,11 @@ sub exercise
 	});
 	$server->safe_psql('postgres', "SELECT pg_cancel_backend($row->{pid})") for 1 .. 5;
 }
-exercise(300);
+exercise(200);
 my $before = memory();
-exercise(1500);
+exercise(800);
 my $after = memory();
-cmp_ok($after - $before, '<', 100_000, "no memory is lost over 1,500 cycles ($before bytes before, $after after)");
+cmp_ok($after - $before, '<', 100_000, "no memory is lost over 800 cycles ($before bytes before, $after after)");
 
 # the stop points that other tests stage their races with
 $server->configure('amoro_meta.debug_stop_at' => 'cycle');

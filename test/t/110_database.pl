@@ -34,7 +34,8 @@ sub invalid { return $server->safe_psql('postgres', 'SELECT count(*) FROM pg_dat
 
 # W02: an unrelated database can be dropped whatever the coordinator is at
 make('own');
-for my $busy ('waiting on its latch', 'stopped between cycles', 'stopped with a term begun', 'waiting for a lock')
+for my $busy ('waiting on its latch', 'stopped between cycles', 'stopped with a term begun', 'waiting for a lock',
+	'waiting for a node')
 {
 	my $locker;
 	if ($busy eq 'stopped between cycles')
@@ -53,6 +54,17 @@ for my $busy ('waiting on its latch', 'stopped between cycles', 'stopped with a 
 		$locker = $server->background_psql('own');
 		$locker->query_safe('BEGIN; LOCK TABLE amoro_meta.identity');
 		poll($busy, sub { $server->coordinator('own', 'postgres')->{errors} > 0 });
+	}
+	elsif ($busy eq 'waiting for a node')
+	{
+		$server->safe_psql('own', <<'SQL');
+SELECT register_node('n1', '00000000-0000-0000-0000-000000000001');
+SELECT activate_node(s.node_id, s.incarnation, c.term, s.lease_epoch, c.published_version)
+	FROM node_status s, amoro_stat_coordinator c WHERE c.datname = 'own';
+SELECT create_catalog('c');
+SELECT create_database('c', 'd');
+SQL
+		poll($busy, sub { ($server->coordinator('own')->{awaited_version} // 0) > 0 });
 	}
 	$server->safe_psql('postgres', 'CREATE DATABASE unrelated');
 	$ENV{PGOPTIONS} = '-c statement_timeout=5s';
