@@ -32,6 +32,9 @@ struct Load
 	AmoroKey	names_key;		/* the same, for the transport */
 	NodeTime	deadline;
 	LoadWaiter *waiters;
+	LoadWaiter *late;			/* came while it was being run */
+	bool		running;
+	bool		again;			/* it has been run, for earlier waiters */
 	char		names[];
 };
 
@@ -127,8 +130,11 @@ loader_submit(AmoroNode *node, AmoroCacheKind kind, const KeyParts *key, AmoroLo
 		load = find_or_queue(loader, kind, key, waiter->deadline);
 	if (load != NULL)
 	{
-		waiter->next = load->waiters;
-		load->waiters = waiter;
+		/* what is being read may be older than this question: it is for those who asked before */
+		LoadWaiter **list = load->running && RULE(RULE_LOAD_AFTER_QUESTION) ? &load->late : &load->waiters;
+
+		waiter->next = *list;
+		*list = waiter;
 		loader->waiter_count++;
 	}
 	pthread_mutex_unlock(&loader->lock);
@@ -137,9 +143,30 @@ loader_submit(AmoroNode *node, AmoroCacheKind kind, const KeyParts *key, AmoroLo
 	return load != NULL;
 }
 
+/* Under the lock. Gives the load its next waiters: those that were not answered, and those that came too late for this run. */
+static void
+set_next_waiters(Load *load, LoadWaiter *kept)
+{
+	LoadWaiter **tail = &kept;
+
+	while (*tail != NULL)
+		tail = &(*tail)->next;
+	*tail = load->late;
+	load->waiters = kept;
+	load->late = NULL;
+	load->running = false;
+	load->again = true;
+	load->deadline = NODE_TIME_NEVER;
+	for (LoadWaiter *waiter = kept; waiter != NULL; waiter = waiter->next)
+	{
+		if (waiter->deadline < load->deadline)
+			load->deadline = waiter->deadline;
+	}
+}
+
 /*
- * Takes out of a load the waiters that are to be answered: all of them, or, when it ran out of time, those whose time
- * is over. A load that others still wait for goes back into the queue.
+ * Takes out of a load the waiters that are to be answered: all that it was run for, or, when it ran out of time, those
+ * whose time is over. A load that others still wait for goes back into the queue.
  */
 static LoadWaiter *
 take_waiters(AmoroNode *node, Load *load, bool timed_out)
@@ -151,7 +178,6 @@ take_waiters(AmoroNode *node, Load *load, bool timed_out)
 	LoadWaiter *next;
 
 	pthread_mutex_lock(&loader->lock);
-	load->deadline = NODE_TIME_NEVER;
 	for (LoadWaiter *waiter = load->waiters; waiter != NULL; waiter = next)
 	{
 		LoadWaiter **list = timed_out && !loader->stopping && waiter->deadline > now ? &kept : &taken;
@@ -161,11 +187,9 @@ take_waiters(AmoroNode *node, Load *load, bool timed_out)
 		*list = waiter;
 		if (list == &taken)
 			loader->waiter_count--;
-		else if (waiter->deadline < load->deadline)
-			load->deadline = waiter->deadline;
 	}
-	load->waiters = kept;
-	if (kept != NULL)
+	set_next_waiters(load, kept);
+	if (load->waiters != NULL)
 		enqueue(loader, load);
 	else
 	{
@@ -325,6 +349,12 @@ run(LoadWorker *worker, Load *load)
 	bool		reconnected = false;
 	LoadStep	step = LOAD_STEP_AGAIN;
 
+	/* the run before may have stored what these wait for */
+	if (load->again && amoro_cache_peek(node, load->kind, &load->names_key, &entry, &ticket) == AMORO_OK)
+	{
+		result = AMORO_OK;
+		step = LOAD_STEP_DONE;
+	}
 	while (step == LOAD_STEP_AGAIN)
 	{
 		if (atomic_load_explicit(&node->closing, memory_order_acquire))
@@ -354,6 +384,7 @@ next_load(Loader *loader)
 		loader->queue_head = load->next_queued;
 		if (loader->queue_head == NULL)
 			loader->queue_tail = &loader->queue_head;
+		load->running = true;
 	}
 	pthread_mutex_unlock(&loader->lock);
 	return load;

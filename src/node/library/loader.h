@@ -1,7 +1,7 @@
 /*
  * loader.h
  *		The small pool of threads that reads from the database what is not in memory: one load a key at a time,
- *		whoever asks for it, and every one of them answered by its deadline.
+ *		for all who asked before it began, and every one of them answered by its deadline.
  */
 #ifndef AMORO_LOADER_H
 #define AMORO_LOADER_H
@@ -44,7 +44,7 @@ typedef struct Loader
 extern void loader_init(Loader *loader, NodeTime timeout);
 /* Starts a thread over a transport, which the loader then owns; false when no thread can be had. */
 extern bool loader_add_worker(Loader *loader, AmoroNode *node, Transport *transport);
-/* Joins the load of this key, or queues one; false, and no call back, when the queue is full or the node is closing. */
+/* Joins the load of this key, or the one after it if that is being run, or queues one; false, and no call back, when the queue is full or the node is closing. */
 extern bool loader_submit(AmoroNode *node, AmoroCacheKind kind, const KeyParts *key,
 						  AmoroLoadCallback callback, void *argument);
 /* Ends the threads; what waits is told AMORO_UNAVAILABLE. */

@@ -25,10 +25,14 @@ enum
 	RULE_APPLY_BEFORE_ACK = 1 << 12,	/* the caches forget before the version is reported */
 	RULE_MARKED_NOT_CACHED = 1 << 13,	/* an entry with a marker is never cached */
 	RULE_LOAD_TERM = 1 << 14,	/* a load from another term is refused */
-	RULE_LOAD_VERSION = 1 << 15 /* a load that is older than what was applied is refused */
+	RULE_LOAD_VERSION = 1 << 15,	/* a load that is older than what was applied is refused */
+	RULE_LOAD_AFTER_QUESTION = 1 << 16	/* a load answers nobody who asked after it began */
 };
 
-#ifdef AMORO_RULE_SWITCHES
+#if defined(AMORO_WITHOUT_RULES)
+/* A whole node without some rules, for test/chaos/teeth: make CFLAGS=-DAMORO_WITHOUT_RULES=RULE_TICKET */
+#define RULE(rule) (((AMORO_WITHOUT_RULES) & (rule)) == 0)
+#elif defined(AMORO_RULE_SWITCHES)
 extern unsigned amoro_rules_off;
 #define RULE(rule) ((amoro_rules_off & (rule)) == 0)
 #else
