@@ -87,6 +87,7 @@ lease_settle_locked(NodeSlot *slot, LeaseTime now)
 {
 	if (slot->owed_until == 0 || now <= slot->owed_until)
 		return;
+#ifndef AMORO_WITHOUT_FENCING
 	if (slot->state == NODE_ACTIVE)
 	{
 		slot->state = NODE_FENCED;
@@ -94,6 +95,7 @@ lease_settle_locked(NodeSlot *slot, LeaseTime now)
 		slot->lease_epoch++;
 		slot->fences++;
 	}
+#endif
 	slot->owed_until = 0;
 }
 
@@ -123,7 +125,11 @@ static void
 record_grant(const DatabaseEntry *entry, NodeSlot *slot, LeaseTime now)
 {
 	slot->last_grant = now;
+#ifdef AMORO_WITHOUT_OWED_LEASES
+	slot->owed_until = now;
+#else
 	slot->owed_until = Max(slot->owed_until, now + entry->settings.owed_us);
+#endif
 }
 
 /* Rule 8: a node that has not applied a change within ack_timeout of its publication is held back. */

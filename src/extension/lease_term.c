@@ -85,7 +85,11 @@ lease_begin_term(Oid database, int64 term, LeaseSettings settings, int64 longest
 	{
 		entry->term = term;
 		entry->term_start = now;
+#ifdef AMORO_WITHOUT_TERM_GRACE
+		entry->term_owed_until = now;
+#else
 		entry->term_owed_until = now + longest_owed_us;
+#endif
 		publish_settings_locked(entry, settings, now);
 		/* a commit may have published a newer version since the caller read its own */
 		entry->published_version = Max(entry->published_version, version);

@@ -1,0 +1,160 @@
+"""
+Decides for every answer of a history whether it was allowed at some moment inside its request.
+
+What the log says of versions is bounded by two looks at the database: a change committed after the look that did not show
+it began, and before the look that showed it ended. An answer is given everything that may have happened before it arrived.
+It is held to what was everywhere when it surely had not left yet: when its request started, or when a process that had
+been stopped with the request in it went on. What a step does to one object it does at once for all nodes; a request that
+starts after it sees it.
+"""
+from collections import defaultdict
+
+from .client import KEYS
+from .server import ACK_TIMEOUT_MS, LEASES_MS
+from .timeline import ABSENT, IN_TRANSITION, Metadata, Steps
+
+# Takes effect for readers at once, on all nodes: they read through the database since its marker was everywhere.
+EFFECTS = ('create', 'alter', 'rename', 'drop', 'rollback')
+# Seconds after a change within which every node that still answers has applied it, whatever happens to it.
+STALENESS = (ACK_TIMEOUT_MS + max(LEASES_MS) * 1.001) / 1000 + 1.0
+
+
+class Checker:
+    def __init__(self, events):
+        self.events = events
+        self.violations = []
+        self.of = defaultdict(list)
+        for event in events:
+            self.of[event['event']].append(event)
+
+    def violate(self, rule, at, text, **context):
+        self.violations.append({'rule': rule, 'at': at, 'text': text, **context})
+
+    def check(self):
+        """All violations, in the order of time."""
+        self.check_log()
+        self.replay()
+        self.find_floors()
+        for answer in self.of['answer']:
+            self.check_answer(answer)
+        self.check_acknowledged()
+        for event in self.of['violation']:
+            self.violate(event['rule'], event['at'], event['text'])
+        for event in self.of['exit']:
+            if not event['allowed']:
+                self.violate('process', event['at'], f"{event['node']}/{event['instance']} ended with code {event['code']}")
+        self.violations.sort(key=lambda violation: violation['at'])
+        return self.violations
+
+    def check_log(self):
+        """Versions have no gaps and do not come again; the counter and the term never go back; ids are given once."""
+        self.by_version = defaultdict(list)
+        for change in self.of['change']:
+            self.by_version[change['version']].append(change)
+        newest = 0
+        for version in sorted(self.by_version):
+            if version != newest + 1:
+                self.violate('versions', self.by_version[version][0]['latest'], f'version {version} comes after {newest}')
+            newest = version
+        last = {'version': 0, 'term': 0}
+        for event in self.of['version']:
+            for name in last:
+                if event[name] < last[name]:
+                    self.violate('versions', event['at'], f'{name} went from {last[name]} back to {event[name]}')
+            last = {name: event[name] for name in ('version', 'term')}
+        created = {}
+        for change in self.of['change']:
+            if change['operation'] == 'pre_create':
+                earlier = created.setdefault(change['object_id'], change['version'])
+                if earlier != change['version']:
+                    self.violate('ids', change['latest'], f"id {change['object_id']} was given in versions {earlier} and {change['version']}")
+
+    def replay(self):
+        stamps = {event['procedure']: event['stamp'] for event in self.of['procedure'] + self.of['final_procedure'] if event['stamp']}
+        self.metadata = Metadata(KEYS, stamps)
+        for version in sorted(self.by_version):
+            try:
+                self.metadata.apply(version, self.by_version[version])
+            except KeyError as error:
+                self.violate('log', self.by_version[version][0]['latest'], f'version {version} changes {error}, which is not there')
+
+    def find_floors(self):
+        """From when on is a version everywhere? When the step that needed it has surely committed."""
+        of_procedure = defaultdict(list)    # (version, committed at the latest)
+        for version in sorted(self.by_version):
+            change = self.by_version[version][0]
+            of_procedure[change['procedure']].append((version, change['latest'], change['operation']))
+        floors = []
+        for changes in of_procedure.values():
+            for (version, _, _), (_, latest, operation) in zip(changes, changes[1:]):
+                if operation != 'rollback':
+                    floors.append((latest, version))
+        for event in self.of['procedure'] + self.of['acknowledged']:
+            if event['outcome'] == 'done' and event['procedure'] in of_procedure:
+                floors.append((event['at'], of_procedure[event['procedure']][-1][0]))
+        self.floors = Steps(floors)
+        self.surely_committed = Steps((changes[0]['latest'], version) for version, changes in self.by_version.items())
+        self.maybe_committed = Steps((changes[0]['earliest'], version) for version, changes in self.by_version.items())
+        effects = {key: [] for key in KEYS}
+        for version, changes in self.by_version.items():
+            for change in changes:
+                if change['operation'] in EFFECTS:
+                    for key in KEYS:
+                        if key.startswith(change['database'] + '/') and change['table'] in (None, key.split('/')[1]):
+                            effects[key].append((change['latest'], version))
+        self.effects = {key: Steps(pairs) for key, pairs in effects.items()}
+
+    def check_answer(self, answer):
+        pending, key, version = answer['pending'], answer['key'], answer['metadata_version']
+        everywhere = self.floors.before(pending)
+        if version < everywhere:
+            self.violate('promise', answer['at'], f'answered from version {version} when {everywhere} was everywhere', answer=answer)
+            return
+        committed = self.surely_committed.before(pending - STALENESS)
+        if version < committed:
+            self.violate('lease', answer['at'],
+                         f'answered from version {version}; {committed} was committed {STALENESS:.1f} s before', answer=answer)
+            return
+        first = max(everywhere, self.effects[key].before(answer['start']))
+        last = self.maybe_committed.before(answer['at'])
+        if version > last:
+            self.violate('future', answer['at'], f'answered from version {version} before it was committed', answer=answer)
+            return
+        allowed = self.metadata.timelines[key].between(max(first, version), max(last, version))
+        if self.state_of(answer) not in allowed:
+            wider = self.metadata.timelines[key].between(max(everywhere, version), max(last, version))
+            rule = 'switch' if self.state_of(answer) in wider else 'content'
+            self.violate(rule, answer['at'], f'answered {self.state_of(answer)}; from version {max(first, version)} to {last} it was {allowed}',
+                         answer=answer)
+        if answer['status'] == 200 and answer['object_version'] != answer['body_version']:
+            self.violate('content', answer['at'], 'header and body disagree about the version', answer=answer)
+
+    @staticmethod
+    def state_of(answer):
+        if answer['status'] == 404:
+            return ABSENT
+        if answer['status'] == 409:
+            return IN_TRANSITION
+        return ('there', answer['object_version'], answer['table_id'], answer['stamp'])
+
+    def check_acknowledged(self):
+        """Whatever a client was told of a procedure is what the database says of it at the end."""
+        final = {event['procedure']: event for event in self.of['final_procedure']}
+        if not self.of['final']:
+            return
+        for event in self.of['submitted'] + self.of['acknowledged']:
+            if event['procedure'] is None:
+                continue
+            found = final.get(event['procedure'])
+            if found is None:
+                self.violate('acknowledged', event['at'], f"procedure {event['procedure']} is gone")
+            elif event.get('outcome') not in (None, 'running', found['outcome']):
+                self.violate('acknowledged', event['at'],
+                             f"procedure {event['procedure']} was {event['outcome']} and is {found['outcome']} in the end")
+        tables = {f"{row['database']}/{row['table']}": row for row in self.of['final'][0]['tables']}
+        for key in KEYS:
+            replayed = self.metadata.state(key)
+            row = tables.get(key)
+            found = ('there', row['version'], row['table_id'], row['stamp']) if row else ABSENT
+            if replayed != found:
+                self.violate('log', self.of['final'][0]['at'], f'{key} is {found} in the end; by the log it is {replayed}')

@@ -1,0 +1,134 @@
+"""Clients that change metadata: every kind of procedure, retries, cancellations, timeouts too short to be kept."""
+import json
+import threading
+import uuid
+
+import psycopg2
+
+from .server import Session
+
+DATABASES = ('sales', 'stock', 'staff')
+TABLES = ('a', 'b', 'c', 'd')
+KEYS = [f'{database}/{table}' for database in DATABASES for table in TABLES]
+
+OPERATIONS = {'create_table': 34, 'alter_table': 26, 'drop_table': 20, 'rename_table': 12, 'create_database': 4,
+              'drop_database': 4}
+
+
+class Interest:
+    """The keys that clients work on, for readers to look at."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.by_client = {}
+        self.keys = ()
+
+    def set(self, client, keys):
+        with self.lock:
+            self.by_client[client] = keys
+            self.keys = tuple(key for keys in self.by_client.values() for key in keys)
+
+
+class Client(threading.Thread):
+    def __init__(self, number, server, random, interest, record):
+        super().__init__(daemon=True)
+        self.number = number
+        self.session = Session(server, f'chaos client {number}')
+        self.random = random
+        self.interest = interest
+        self.record = record
+        self.ending = threading.Event()
+        self.count = 0
+        self.missing_database = None
+        self.error_text = ''
+        self.failure = None
+
+    def run(self):
+        try:
+            while not self.ending.is_set():
+                self.change_something()
+                self.interest.set(self.number, ())
+                self.ending.wait(self.random.uniform(0, 0.15))
+        except Exception as error:
+            self.failure = error
+        self.session.close()
+
+    def choose(self):
+        """The name of an operation and its arguments, and the keys that it touches."""
+        database, table = self.random.choice(DATABASES), self.random.choice(TABLES)
+        self.count += 1
+        stamp = f'{self.number}-{self.count}'
+        operation = self.random.choices(list(OPERATIONS), list(OPERATIONS.values()))[0]
+        if self.missing_database:
+            operation, database, self.missing_database = 'create_database', self.missing_database, None
+        keys = [f'{database}/{table}']
+        arguments = ['lake', database, table]
+        if operation == 'create_table':
+            arguments.append(json.dumps({'format': 'iceberg', 'columns': [{'name': 'id', 'type': 'long'}],
+                                         'properties': {'stamp': stamp}}))
+        elif operation == 'alter_table':
+            arguments.append(json.dumps([{'op': 'set_properties', 'properties': {'stamp': stamp}}]))
+        elif operation == 'rename_table':
+            new = self.random.choice(DATABASES), self.random.choice(TABLES)
+            arguments += new
+            keys.append('/'.join(new))
+        elif operation == 'create_database':
+            arguments = ['lake', database]
+        elif operation == 'drop_database':
+            arguments = ['lake', database, 'true']
+            keys = [f'{database}/{name}' for name in TABLES]
+        return operation, arguments, keys
+
+    def change_something(self):
+        operation, arguments, keys = self.choose()
+        request_id = str(uuid.UUID(int=self.random.getrandbits(128)))
+        timeout = f'{self.random.randint(100, 1500)} ms' if self.random.random() < 0.15 else None
+        cancel_after = self.random.uniform(0, 0.6) if self.random.random() < 0.12 else None
+        self.interest.set(self.number, keys)
+        procedure = self.submit(operation, arguments, request_id, timeout)
+        if procedure is None:
+            return
+        if cancel_after is not None:
+            self.ending.wait(cancel_after)
+            self.until_answered('SELECT cancel_procedure(%s)', procedure)
+        self.wait_for(procedure)
+
+    def submit(self, operation, arguments, request_id, timeout):
+        marks = ', '.join('%s' for _ in arguments)
+        statement = f'SELECT {operation}({marks}, request_id => %s, timeout => %s)'
+        value, error = self.until_answered(statement, *arguments, request_id, timeout)
+        if error == '42704' and self.error_text.startswith('database'):
+            self.missing_database = self.error_text.split('"')[3]
+        self.record('submitted', client=self.number, operation=operation, arguments=arguments[1:], procedure=value,
+                    timeout=timeout, error=error)
+        return value
+
+    def wait_for(self, procedure):
+        while not self.ending.is_set():
+            outcome, error = self.until_answered("SELECT wait_for_procedure(%s, '5 s')", procedure)
+            if outcome != 'running':
+                self.record('acknowledged', client=self.number, procedure=procedure, outcome=outcome, error=error)
+                return
+
+    def until_answered(self, statement, *arguments):
+        """(value, None), or (None, SQLSTATE). Asks again while there is no server, or none that may answer yet."""
+        while not self.ending.is_set():
+            try:
+                return self.session.value(statement, *arguments), None
+            except psycopg2.Error as error:
+                # no server, terminated, starting up, crashed, no coordinator yet
+                if error.pgcode is not None and error.pgcode[:3] != '57P' and error.pgcode not in ('AM005', '40001', '40P01'):
+                    self.error_text = str(error)
+                    return None, error.pgcode
+                self.ending.wait(0.05)
+        return None, 'ended'
+
+    def stop(self):
+        self.ending.set()
+
+    def finish(self):
+        self.join(60)
+        if self.is_alive():
+            raise TimeoutError(f'client {self.number} does not come back from the server')
+        if self.failure is not None:
+            raise self.failure

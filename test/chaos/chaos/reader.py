@@ -1,0 +1,127 @@
+"""Clients that ask nodes for tables, without pause, and write down what they were told."""
+import asyncio
+import json
+import socket
+
+from . import history
+
+TIMEOUT = 15
+
+
+class Request:
+    """One request on its way. 'start' is before it was sent, 'pending' a later moment at which it surely had no answer."""
+
+    def __init__(self, instance, sock):
+        self.socket = sock
+        self.start = self.pending = history.now()
+        self.received = False
+        self.frozen = instance.paused
+
+    def freeze(self):
+        """The process stands still: if there is no answer yet, there will be none until it goes on."""
+        if self.received:
+            return
+        try:
+            self.socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            self.frozen = True
+        except OSError:
+            pass
+
+    def thaw(self, moment):
+        if self.frozen:
+            self.pending = moment
+            self.frozen = False
+
+
+class Reader:
+    def __init__(self, node, number, keys, interest, random, record):
+        self.node = node
+        self.number = number
+        self.keys = keys
+        self.interest = interest    # keys that somebody changes now
+        self.random = random
+        self.record = record
+        self.connection = None      # (instance, socket)
+        self.ending = False         # besides the cancellation, which asyncio.wait_for may lose
+
+    def next_key(self):
+        if self.interest.keys and self.random.random() < 0.7:
+            return self.random.choice(self.interest.keys)
+        return self.random.choice(self.keys)
+
+    async def run(self):
+        while not self.ending:
+            candidates = [instance for instance in self.node.instances if instance.port is not None]
+            if candidates:
+                await self.ask(self.random.choice(candidates), self.next_key())
+            await asyncio.sleep(self.random.uniform(0.002, 0.012))
+
+    def close(self):
+        if self.connection is not None:
+            self.connection[1].close()
+        self.connection = None
+
+    async def connect(self, instance):
+        if self.connection is not None and self.connection[0] is instance:
+            return
+        self.close()
+        sock = socket.socket()
+        sock.setblocking(False)
+        self.connection = (instance, sock)
+        await asyncio.get_running_loop().sock_connect(sock, ('127.0.0.1', instance.port))
+
+    async def ask(self, instance, key):
+        """Asks once. No answer is recorded as status 0, which says nothing."""
+        request = None
+        status, headers, body = 0, {}, b''
+        try:
+            await self.connect(instance)
+            request = Request(instance, self.connection[1])
+            instance.requests.add(request)
+            status, headers, body = await asyncio.wait_for(self.exchange(request, key), TIMEOUT)
+        except (OSError, asyncio.TimeoutError, ValueError):
+            self.close()
+        except asyncio.CancelledError:
+            self.close()
+            raise
+        finally:
+            if request is not None:
+                instance.requests.discard(request)
+        if status in (200, 404, 409):
+            self.record_answer(instance, request, key, status, headers, body)
+
+    def record_answer(self, instance, request, key, status, headers, body):
+        answer = {'node': self.node.name, 'instance': instance.number, 'reader': self.number, 'key': key,
+                  'start': request.start, 'pending': request.pending, 'status': status,
+                  'metadata_version': int(headers.get('amoro-metadata-version', -1))}
+        if status == 200:
+            document = json.loads(body)
+            answer['object_version'] = int(headers['amoro-object-version'])
+            answer['body_version'] = document['version']
+            answer['table_id'] = document['table_id']
+            answer['stamp'] = document['definition'].get('properties', {}).get('stamp')
+        self.record('answer', **answer)
+
+    async def exchange(self, request, key):
+        loop = asyncio.get_running_loop()
+        head = f'GET /v1/tables/lake/{key} HTTP/1.1\r\nHost: node\r\n\r\n'
+        await loop.sock_sendall(request.socket, head.encode())
+        data = b''
+        while b'\r\n\r\n' not in data:
+            data += await self.more(request)
+        head, _, body = data.partition(b'\r\n\r\n')
+        lines = head.decode('latin-1').split('\r\n')
+        headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(':') for line in lines[1:])}
+        while len(body) < int(headers['content-length']):
+            body += await self.more(request)
+        if headers.get('connection') == 'close':
+            self.close()
+        return int(lines[0].split()[1]), headers, body
+
+    async def more(self, request):
+        data = await asyncio.get_running_loop().sock_recv(request.socket, 65536)
+        if not data:
+            raise ConnectionError('the node closed the connection')
+        request.received = True
+        return data
