@@ -4,11 +4,9 @@
  */
 #include "http_answer.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 
 typedef struct Status
@@ -56,19 +54,30 @@ http_answer_begin(h2o_req_t *request, int status)
 }
 
 void
-http_answer_header(h2o_req_t *request, const char *name, const char *value)
+http_answer_header(h2o_req_t *request, const char *name, h2o_iovec_t value)
 {
-	h2o_add_header_by_str(&request->pool, &request->res.headers, name, strlen(name), 1, NULL, value, strlen(value));
+	h2o_add_header_by_str(&request->pool, &request->res.headers, name, strlen(name), 0, NULL, value.base, value.len);
 }
 
-void
-http_answer_number_header(h2o_req_t *request, const char *name, int64_t value)
+/* By hand: two of these in every answer through snprintf take a tenth of all the work that a lookup makes. */
+h2o_iovec_t
+http_answer_quoted_number(h2o_req_t *request, int64_t number)
 {
-	size_t		size = sizeof("-9223372036854775808");
-	char	   *text = h2o_mem_alloc_pool(&request->pool, size);
+	size_t		size = sizeof("\"-9223372036854775808\"") - 1;
+	char	   *end = (char *) h2o_mem_alloc_pool(&request->pool, size) + size;
+	char	   *start = end;
+	uint64_t	magnitude = number < 0 ? 0 - (uint64_t) number : (uint64_t) number;
 
-	snprintf(text, size, "%" PRId64, value);
-	http_answer_header(request, name, text);
+	*--start = '"';
+	do
+	{
+		*--start = (char) ('0' + magnitude % 10);
+		magnitude /= 10;
+	} while (magnitude != 0);
+	if (number < 0)
+		*--start = '-';
+	*--start = '"';
+	return h2o_iovec_init(start, (size_t) (end - start));
 }
 
 h2o_iovec_t

@@ -20,9 +20,10 @@ typedef struct HttpAnswerCount
 
 /* Sets the status; the headers that every answer has. */
 extern void http_answer_begin(h2o_req_t *request, int status);
-/* The name and the value must stay for as long as the request does. */
-extern void http_answer_header(h2o_req_t *request, const char *name, const char *value);
-extern void http_answer_number_header(h2o_req_t *request, const char *name, int64_t value);
+/* The name (in lower case) and the value must stay for as long as the request does. */
+extern void http_answer_header(h2o_req_t *request, const char *name, h2o_iovec_t value);
+/* A number between double quotes, in the request's memory: an entity tag, and a number to those who skip the quotes. */
+extern h2o_iovec_t http_answer_quoted_number(h2o_req_t *request, int64_t number);
 /* Begins an answer that is an error, {"error":{"message","type","code"}}; its body is returned, for http_answer_send. */
 extern h2o_iovec_t http_answer_begin_error(h2o_req_t *request, int status, const char *type,
 										   const char *format,...) __attribute__((format(printf, 4, 5)));

@@ -213,6 +213,7 @@ http_server_start(AmoroNode *node, const DaemonOptions *options, int listener, i
 	memset(server, 0, sizeof(*server) + sizeof(HttpThread) * (size_t) thread_count);
 	server->node = node;
 	server->options = options;
+	server->node_name = h2o_iovec_init(options->node_name, strlen(options->node_name));
 	server->listener = listener;
 	server->thread_count = thread_count;
 	/* an event loop has an epoll instance, a pipe and its own copy of the listening socket */

@@ -34,6 +34,7 @@ struct HttpServer
 {
 	AmoroNode  *node;
 	const DaemonOptions *options;
+	h2o_iovec_t node_name;
 	h2o_globalconf_t configuration;
 	int			listener;
 	int			max_connections;	/* of one thread */

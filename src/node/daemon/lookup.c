@@ -8,8 +8,6 @@
  */
 #include "lookup.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "http_answer.h"
@@ -42,7 +40,7 @@ answer_fenced(h2o_req_t *request)
 	h2o_iovec_t body = http_answer_begin_error(request, 503, "MetadataLeaseFencedException",
 											   "this node has no valid metadata lease; ask another node or try again");
 
-	http_answer_header(request, "retry-after", "1");
+	http_answer_header(request, "retry-after", h2o_iovec_init(H2O_STRLIT("1")));
 	http_answer_send(request, body);
 }
 
@@ -51,13 +49,13 @@ answer_unavailable(h2o_req_t *request, const char *reason, const char *retry_aft
 {
 	h2o_iovec_t body = http_answer_begin_error(request, 503, "ServiceUnavailableException", "%s", reason);
 
-	http_answer_header(request, "retry-after", retry_after);
+	http_answer_header(request, "retry-after", h2o_iovec_init(retry_after, strlen(retry_after)));
 	http_answer_send(request, body);
 }
 
 /* Does If-None-Match (RFC 9110, 13.1.2) name this version? */
 static bool
-client_has_version(const h2o_req_t *request, const char *entity_tag, size_t tag_length)
+client_has_version(const h2o_req_t *request, h2o_iovec_t entity_tag)
 {
 	ssize_t		cursor = -1;
 
@@ -76,7 +74,7 @@ client_has_version(const h2o_req_t *request, const char *entity_tag, size_t tag_
 				tag += 2;
 				length -= 2;
 			}
-			if (h2o_memis(tag, length, entity_tag, tag_length))
+			if (h2o_memis(tag, length, entity_tag.base, entity_tag.len))
 				return true;
 		}
 	}
@@ -94,14 +92,12 @@ static h2o_iovec_t
 begin_document(h2o_req_t *request, AmoroEntry *entry)
 {
 	AmoroEntry **holder = h2o_mem_alloc_shared(&request->pool, sizeof(*holder), release_entry);
-	size_t		tag_size = sizeof("\"-9223372036854775808\"");
-	char	   *entity_tag = h2o_mem_alloc_pool(&request->pool, tag_size);
-	int			tag_length = snprintf(entity_tag, tag_size, "\"%" PRId64 "\"", amoro_entry_version(entry));
+	h2o_iovec_t entity_tag = http_answer_quoted_number(request, amoro_entry_version(entry));
 	h2o_iovec_t body;
 
 	*holder = entry;
 	body.base = (char *) amoro_entry_document(entry, &body.len);
-	if (client_has_version(request, entity_tag, (size_t) tag_length))
+	if (client_has_version(request, entity_tag))
 	{
 		http_answer_begin(request, 304);
 		body.len = 0;
@@ -112,8 +108,8 @@ begin_document(h2o_req_t *request, AmoroEntry *entry)
 		h2o_add_header(&request->pool, &request->res.headers, H2O_TOKEN_CONTENT_TYPE, NULL,
 					   H2O_STRLIT("application/json"));
 	}
-	h2o_add_header(&request->pool, &request->res.headers, H2O_TOKEN_ETAG, NULL, entity_tag, (size_t) tag_length);
-	http_answer_number_header(request, "amoro-object-version", amoro_entry_version(entry));
+	h2o_add_header(&request->pool, &request->res.headers, H2O_TOKEN_ETAG, NULL, entity_tag.base, entity_tag.len);
+	http_answer_header(request, "amoro-object-version", h2o_iovec_init(entity_tag.base + 1, entity_tag.len - 2));
 	return body;
 }
 
@@ -137,6 +133,7 @@ answer(h2o_req_t *request, const AmoroKey *key, AmoroResult result, AmoroEntry *
 {
 	HttpServer *server = http_thread_of(request)->server;
 	h2o_iovec_t body;
+	h2o_iovec_t version;
 	AmoroResult verdict;
 
 	if (result == AMORO_FENCED)
@@ -153,8 +150,9 @@ answer(h2o_req_t *request, const AmoroKey *key, AmoroResult result, AmoroEntry *
 	}
 
 	body = begin_answer(request, key, result, entry);
-	http_answer_number_header(request, "amoro-metadata-version", ticket->metadata_version);
-	http_answer_header(request, "amoro-node", server->options->node_name);
+	version = http_answer_quoted_number(request, ticket->metadata_version);
+	http_answer_header(request, "amoro-metadata-version", h2o_iovec_init(version.base + 1, version.len - 2));
+	http_answer_header(request, "amoro-node", server->node_name);
 	verdict = amoro_ticket_check(server->node, ticket);
 	if (verdict == AMORO_OK)
 	{

@@ -61,6 +61,7 @@ answer_table(h2o_req_t *request, h2o_iovec_t names)
 	static const char *const labels[TABLE_SEGMENTS] = {"catalog", "database", "table"};
 	h2o_iovec_t segments[TABLE_SEGMENTS];
 	char	   *decoded[TABLE_SEGMENTS];
+	char	   *space = h2o_mem_alloc_pool(&request->pool, names.len + 1);
 
 	if (split_segments(names, segments, TABLE_SEGMENTS) != TABLE_SEGMENTS)
 	{
@@ -71,7 +72,8 @@ answer_table(h2o_req_t *request, h2o_iovec_t names)
 	{
 		const char *problem;
 
-		decoded[i] = h2o_mem_alloc_pool(&request->pool, segments[i].len + 1);
+		/* each has the place that its slash, or the end, had */
+		decoded[i] = space + (segments[i].base - names.base);
 		problem = object_name_decode(segments[i].base, segments[i].len, decoded[i]);
 		if (problem != NULL)
 		{
@@ -129,7 +131,7 @@ answer_wrong_method(h2o_req_t *request)
 	h2o_iovec_t body = http_answer_begin_error(request, 405, "MethodNotAllowedException",
 											   "only GET and HEAD are allowed");
 
-	http_answer_header(request, "allow", "GET, HEAD");
+	http_answer_header(request, "allow", h2o_iovec_init(H2O_STRLIT("GET, HEAD")));
 	http_answer_send(request, body);
 }
 
