@@ -31,6 +31,10 @@ lease_entry_locked(Oid database, DatabaseEntry **entry)
 /*
  * find_party finds the slot of the node that speaks, and checks that it may: the role that registered it, in its
  * current incarnation (rule 3). An older incarnation may do nothing but release.
+ *
+ * Who knows a newer term is told so first: a deposed server must not call a node unknown or superseded. And of an
+ * incarnation from an older timeline that has no slot nobody knows whether it was superseded, or its registration lost
+ * in the failover: it registers again, and is refused there if it was superseded.
  */
 static LeaseRefusal
 find_party(const LeaseRequest *request, DatabaseEntry **entry, NodeSlot **slot)
@@ -40,13 +44,17 @@ find_party(const LeaseRequest *request, DatabaseEntry **entry, NodeSlot **slot)
 
 	if (refusal != LEASE_ACCEPTED)
 		return refusal;
+	if (request->term > (*entry)->term)
+		return LEASE_STALE_TERM;
 	any = slot_of_node(request->database, request->node_id, NULL);
 	if (any == NULL)
 		return LEASE_UNKNOWN_NODE;
 	if (any->role != request->role)
 		return LEASE_OTHER_ROLE;
 	*slot = slot_find(request->database, request->node_id, &request->incarnation);
-	return *slot == NULL ? LEASE_STALE_INCARNATION : LEASE_ACCEPTED;
+	if (*slot != NULL)
+		return LEASE_ACCEPTED;
+	return request->term != 0 && request->term >> 32 < (*entry)->term >> 32 ? LEASE_UNKNOWN_NODE : LEASE_STALE_INCARNATION;
 }
 
 /* As find_party, for a request that may extend a lease. */
@@ -61,8 +69,6 @@ find_holder(const LeaseRequest *request, DatabaseEntry **entry, NodeSlot **slot)
 		return LEASE_STALE_INCARNATION;
 	if ((*slot)->state == NODE_RELEASED)
 		return LEASE_RELEASED;
-	if (request->term > (*entry)->term)
-		return LEASE_STALE_TERM;
 	if ((*entry)->settings.lease_us <= 0)
 		return LEASE_NO_SETTINGS;
 	if (request->term == (*entry)->term && request->version > (*entry)->published_version && !request->ahead_is_final)

@@ -57,9 +57,9 @@ sub answers
 	my ($self) = @_;
 	open my $file, '<', $self->{file} or die "$self->{file}: $!";
 	my @answers;
-	while (<$file>)
+	while (my $line = <$file>)
 	{
-		my ($begin, $end, $status, $version) = /^(\S+) (\S+) (\d+) (\d+)\n/ or next;
+		my ($begin, $end, $status, $version) = $line =~ /^(\S+) (\S+) (\d+) (\d+)\n/ or next;
 		push @answers, { begin => $begin, end => $end, status => $status, version => $version };
 	}
 	return @answers;

@@ -11,6 +11,7 @@ use PostgreSQL::Test::Utils;
 our @EXPORT = qw(create_primary create_standby conninfo_of follow fail_over rewind_to run_procedure drop_commit_time wait_for_tick);
 
 my $settings = <<'CONF';
+max_connections = 60
 wal_log_hints = on
 wal_keep_size = 256MB
 wal_retrieve_retry_interval = 100ms
@@ -79,11 +80,11 @@ sub rewind_to
 {
 	my ($server, $primary) = @_;
 	my $data = $server->data_dir;
-	my @own = map { "$data/$_" } qw(postgresql.conf postgresql.auto.conf);
-	copy($_, "$_.kept") or die "$_: $!" for @own;
+	my @own = qw(postgresql.conf postgresql.auto.conf);
+	copy("$data/$_", "$data-$_") or die "$_: $!" for @own;
 	$primary->safe_psql('postgres', 'CHECKPOINT');
 	system_or_bail('pg_rewind', '--target-pgdata', $data, '--source-server', $primary->connstr('postgres'));
-	rename "$_.kept", $_ or die "$_: $!" for @own;
+	copy("$data-$_", "$data/$_") or die "$_: $!" for @own;
 	append_to_file("$data/standby.signal", '');
 	follow($server, $primary);
 	$primary->wait_for_catchup($server, 'replay');

@@ -109,6 +109,9 @@ connection_sleep(Connection *connection, NodeTime until)
 void
 connection_close(Connection *connection)
 {
+	/* Given up though it worked: it may be a primary that was deposed, and would take us again. */
+	if (connection->stage == CONNECTION_READY)
+		connection->host_index = (connection->host_index + 1) % connection->hosts.count;
 	PQclear(connection->result);
 	connection->result = NULL;
 	PQfinish(connection->conn);

@@ -150,7 +150,10 @@ answer_held(Lease *lease, const NodeGrant *grant)
 			 grant->reason[0] ? grant->reason : "changes were not applied in time");
 	lease_set_reason(lease, reason);
 	lease->loaded_version = lease->newest_version;
-	return lease_next_step(lease) == STEP_CHANGES ? LEASE_GO_ON : after_no_grant(lease);
+	if (lease_next_step(lease) == STEP_CHANGES)
+		return LEASE_GO_ON;
+	/* nothing is missing here: it is the server that may grant nothing, and another one may be the primary by now */
+	return ++lease->fruitless % FRUITLESS_LIMIT == 0 ? LEASE_DISCONNECT : LEASE_RETRY;
 }
 
 static LeaseOutcome

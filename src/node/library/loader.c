@@ -317,6 +317,7 @@ read_once(LoadWorker *worker, Load *load, bool *reconnected,
 	TransportStatus status;
 	LoadNote	note;
 	LoadVerdict verdict;
+	bool		deposed;
 
 	if (!load_begin(&node->lease, &node->cache, &load->key, &note))
 	{
@@ -330,10 +331,13 @@ read_once(LoadWorker *worker, Load *load, bool *reconnected,
 
 	verdict = load_finish(&node->lease, &node->cache, load->kind, &load->key, &note, &answer.lookup,
 						  result, entry, ticket);
+	deposed = answer.lookup.term < atomic_load_explicit(&node->lease.term, memory_order_relaxed);
 	worker->transport->answer_release(worker->transport, &answer);
 	if (verdict == LOAD_ANSWERED)
 		return LOAD_STEP_DONE;
 	atomic_fetch_add_explicit(&node->counters[load->kind].loads_refused, 1, memory_order_relaxed);
+	if (verdict == LOAD_OTHER_SERVER && deposed)
+		worker->transport->close(worker->transport);
 	if (verdict == LOAD_OTHER_SERVER)
 		worker->transport->sleep(worker->transport, clock_now(&node->clock) + OTHER_SERVER_PAUSE_US);
 	return LOAD_STEP_AGAIN;
