@@ -4,7 +4,7 @@ use warnings;
 use AmoroCluster qw(poll);
 use PostgreSQL::Test::Utils;
 use Test::More;
-use Time::HiRes qw(sleep time);
+use Time::HiRes qw(time);
 
 # One slot for the launcher, one for the launcher of logical replication, one that is free.
 my $server = AmoroCluster->create('main', conf => "max_worker_processes = 3\n");
@@ -18,12 +18,14 @@ for my $database ('second', 'third')
 }
 is($server->coordinator('postgres')->{state}, 'running', 'the first one has the only slot');
 ok($server->coordinator('second')->{backoff_until}, 'the view says until when the next attempt waits');
-poll('a few attempts', sub { $server->coordinator('second', 'postgres')->{backoff_until} });
 my ($state, $error) = $server->outcome("SELECT register_node('n1', gen_random_uuid())", 'second');
 is($state, 'AM005', 'what needs the coordinator says that it does not run');
 like($error, qr/HINT:.*amoro_stat_coordinator/, 'and where to look');
 is($server->safe_psql('second', 'SELECT amoro_meta.next_id() > 0'), 't', 'what needs none works');
-sleep 3;    # several attempts fall into this time, and none may be worth another line
+my %attempts;
+poll('several attempts', sub {
+	$attempts{ $server->coordinator('second', 'postgres')->{backoff_until} // '' } = 1;
+	return keys %attempts >= 3 });
 my @warnings = $server->log_text =~ /WARNING:  (amoro_meta could not start .*no free background worker slot)/g;
 is(scalar @warnings, 1, 'one warning for all the attempts') or diag join "\n", @warnings;
 like($server->log_text, qr/HINT:  Increase max_worker_processes/, 'with a hint');
