@@ -313,6 +313,19 @@ run_cycle(void)
 	return next;
 }
 
+/* What a backend does between two statements of its client. */
+static void
+clean_up_after_error(void)
+{
+	AbortCurrentTransaction();
+	LWLockReleaseAll();
+	ConditionVariableCancelSleep();
+	pgstat_report_wait_end();
+	MemoryContextSwitchTo(cycle_context);
+	FlushErrorState();
+	pgstat_report_activity(STATE_IDLE, NULL);
+}
+
 /* Runs a cycle and survives its errors; returns how many microseconds to wait, and whether a wake-up shortens that. */
 static int64
 guarded_cycle(bool *wakeable)
@@ -337,13 +350,7 @@ guarded_cycle(bool *wakeable)
 		MemoryContextSwitchTo(cycle_context);
 		error = CopyErrorData();
 		EmitErrorReport();
-		AbortCurrentTransaction();
-		LWLockReleaseAll();
-		ConditionVariableCancelSleep();
-		pgstat_report_wait_end();
-		MemoryContextSwitchTo(cycle_context);
-		FlushErrorState();
-		pgstat_report_activity(STATE_IDLE, NULL);
+		clean_up_after_error();
 		delay = count_error(error);
 		*wakeable = false;
 		RESUME_INTERRUPTS();
@@ -385,7 +392,10 @@ wait_for_work(int64 delay_us, bool wakeable)
 	} while (lease_clock_now() < deadline && !(woken && wakeable));
 }
 
-/* Serves interrupts outside a cycle as well: a cancellation that comes while it waits is nothing to cancel. */
+/*
+ * Errors can come outside of a cycle as well. A cancellation finds nothing to cancel; whatever else it is must not come
+ * again at once.
+ */
 static void
 guarded_wait(int64 delay_us, bool wakeable)
 {
@@ -396,9 +406,12 @@ guarded_wait(int64 delay_us, bool wakeable)
 	PG_CATCH();
 	{
 		HOLD_INTERRUPTS();
-		MemoryContextSwitchTo(cycle_context);
-		FlushErrorState();
-		pgstat_report_wait_end();
+		if (geterrcode() != ERRCODE_QUERY_CANCELED)
+		{
+			EmitErrorReport();
+			pg_usleep(FIRST_ERROR_DELAY_US);
+		}
+		clean_up_after_error();
 		RESUME_INTERRUPTS();
 	}
 	PG_END_TRY();
