@@ -13,9 +13,14 @@
 #include "lease.h"
 #include "lease_slot.h"
 #include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/latch.h"
 #include "utils/acl.h"
 #include "utils/fmgrprotos.h"
 #include "utils/uuid.h"
+
+/* For how long a call waits for a coordinator that is just being started. */
+#define START_PATIENCE_US (2 * 1000 * 1000)
 
 /*
  * lease_register makes, or finds, the slot of an incarnation. The caller holds the lock on the node's row, so the
@@ -136,19 +141,38 @@ lease_unseen_owed(Oid database)
 	return owed;
 }
 
-/* lease_require_coordinator raises AM005 unless this database has a term that was begun in this server start. */
+/* Whether the first coordinator of this database, or of this server start, is on its way. */
+static bool
+coordinator_is_coming(LeaseRefusal *refusal)
+{
+	DatabaseEntry *entry;
+	bool		coming;
+
+	LWLockAcquire(AmoroShared->lock, LW_SHARED);
+	*refusal = lease_entry_locked(MyDatabaseId, &entry);
+	coming = *refusal == LEASE_NO_COORDINATOR &&
+		(entry == NULL || entry->state == COORDINATOR_NONE || entry->state == COORDINATOR_STARTING ||
+		 entry->state == COORDINATOR_ABSENT);	/* the caller proves that to be out of date */
+	LWLockRelease(AmoroShared->lock);
+	return coming;
+}
+
+/*
+ * lease_require_coordinator raises AM005 unless this database has a term that was begun in this server start. It
+ * waits a moment for one that is coming: a script goes on right after CREATE EXTENSION.
+ */
 void
 lease_require_coordinator(void)
 {
 	LeaseRequest request = {.database = MyDatabaseId};
 	LeaseRefusal refusal = LEASE_NO_COORDINATOR;
-	DatabaseEntry *entry;
+	LeaseTime	end = lease_clock_now() + START_PATIENCE_US;
 
-	if (AmoroShared != NULL)
+	while (AmoroShared != NULL && coordinator_is_coming(&refusal) && lease_clock_now() < end)
 	{
-		LWLockAcquire(AmoroShared->lock, LW_SHARED);
-		refusal = lease_entry_locked(MyDatabaseId, &entry);
-		LWLockRelease(AmoroShared->lock);
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, 10, PG_WAIT_EXTENSION);
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
 	}
 	if (refusal != LEASE_ACCEPTED)
 		lease_raise(refusal, &request);
