@@ -6,6 +6,7 @@ use AmoroHttp;
 use AmoroLake;
 use AmoroNode;
 use AmoroProxy;
+use File::Basename;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(sleep time);
@@ -53,19 +54,60 @@ is($paused->lookup('c', 'd', 't')->{status}, 200, 'after a pause shorter than th
 is($paused->status->{fences}, 1, 'without having been fenced');
 $paused->stop;
 
-# L02: the lookup begins under a valid lease, and its answer from the database is held up until long after the lease;
-# meanwhile the table goes.
+# L02: a lookup has found the table in memory under a valid lease, and is held up before it answers.
+my $library = "$PostgreSQL::Test::Utils::tmp_check/stall.so";
+my $stall = "$PostgreSQL::Test::Utils::tmp_check/stall";
+system_or_bail('gcc', '-shared', '-fPIC', '-O1', '-Wall', '-Werror', '-o', $library, dirname(__FILE__) . '/stall.c', '-ldl');
+
+# Begins a lookup of t that is held up after the lease was tested; returns its connection.
+sub stalled_lookup
+{
+	my ($node) = @_;
+	$node->lookup('c', 'd', 't')->{status} == 200 or die 'table t is not served';
+	my $socket = http_connect($node->address);
+	append_to_file($stall, '');
+	syswrite $socket, "GET $path HTTP/1.1\r\n\r\n";
+	$node->wait_until('is held up', sub { -e "$stall.stalled" });
+	return $socket;
+}
+
+my $stalling = AmoroNode->start(
+	conninfo => conninfo($server), name => 'stalling', environment => { LD_PRELOAD => $library, AMORO_STALL => $stall });
+$stalling->wait_for_serving;
+my $socket = stalled_lookup($stalling);
+is(run_procedure($server, q(alter_table('c', 'd', 't', '[{"op":"add_column","column":"overtaking","type":"int"}]'))), 'done',
+	'a change is done everywhere while one lookup is held up before its answer');
+unlink "$stall.stalled";
+my $buffer = '';
+my $answer = http_read_response($socket, \$buffer);
+is($answer->{status}, 200, 'the lookup is answered');
+like($answer->{body}, qr/"overtaking"/, '... with what holds after the change');
+
+# The same with the whole process held up, past its lease.
+$socket = stalled_lookup($stalling);
+$stalling->signal('STOP');
+is(run_procedure($server, "drop_table('c', 'd', 't')"), 'done', 'the table is dropped while the whole process is held up');
+unlink "$stall.stalled";
+$stalling->signal('CONT');
+$buffer = '';
+$answer = http_read_response($socket, \$buffer);
+is($answer->{status}, 503, 'the lookup is refused');
+is($answer->{json}{error}{type}, 'MetadataLeaseFencedException', '... as fenced');
+is($stalling->stop, 0, 'it stops');
+create_table($server, 'c', 'd', 't');
+
+# L02 once more, on the way from the database: what was read there arrives long after the lease; meanwhile the table goes.
 my $proxy = AmoroProxy->start(socket_path($server));
 my $node = AmoroNode->start(conninfo => conninfo($server, proxy => $proxy), name => 'held', options => [ '--load-timeout-ms', '60000' ]);
 $node->wait_for_serving;
-my $socket = http_connect($node->address);
+$socket = http_connect($node->address);
 $proxy->set(down => 'hold');
 syswrite $socket, 'GET ' . AmoroNode::table_path('c', 'd', 'u') . " HTTP/1.1\r\n\r\n";
 $node->wait_for_fenced(lease_seconds() + slack_seconds());
 is(run_procedure($server, "drop_table('c', 'd', 'u')"), 'done', 'a table is dropped while a node holds up an answer that it read before');
 $proxy->heal;
-my $buffer = '';
-my $answer = http_read_response($socket, \$buffer, timeout => 70);
+$buffer = '';
+$answer = http_read_response($socket, \$buffer, timeout => 70);
 isnt($answer->{status}, 200, 'the answer of before is not given');
 like($answer->{status}, qr/^(404|503)$/, '... but fenced, or what holds now') or diag $answer->{body};
 $node->wait_for_serving(20);
