@@ -127,6 +127,28 @@ close $reader;
 is($node->get('/healthz')->{status}, 503, 'it answers after the reader of its log went away');
 is($node->stop, 0, 'and stops in good order');
 
+# Text that is not UTF-8, or cut in the middle of a character, does not spoil the status.
+for my $shift ('', 'x')
+{
+	$node = AmoroNode->start(
+		conninfo => "host=/$shift" . 'é' x 300 . ' connect_timeout=2', options => [ '--kind', "k\xff", '--endpoint', "\xc3" ]);
+	my $reason = $node->wait_until('says why it is fenced', sub { $node->status->{reason} });
+	cmp_ok(length $reason, '>', 10, 'a reason that is cut off is shown');
+	is($node->status->{node_kind}, 'k?', 'as are options that are not UTF-8');
+	is($node->get('/healthz')->{status}, 503, 'health is answered');
+	is($node->stop, 0, 'it stops');
+}
+
+# Addresses.
+$node = AmoroNode->start(conninfo => $nowhere, listen => '*:0');
+my ($every, $port) = $node->address =~ /^(.*):(\d+)$/;
+like($every, qr/^(0\.0\.0\.0|\[::\])$/, 'an asterisk is every address');
+is(http_get("127.0.0.1:$port", '/healthz')->{status}, 503, 'among them that of IPv4 clients');
+is($node->stop, 0, 'it stops');
+$node = AmoroNode->start(conninfo => $nowhere, listen => 'localhost:0');
+like($node->address, qr/^(127\.0\.0\.1|\[::1\]):\d+$/, 'a host may be a name');
+is($node->stop, 0, 'it stops');
+
 # The foreign text of a message cannot forge a line.
 $node = AmoroNode->start(conninfo => "host='/non\nexistent' connect_timeout=2", options => [ '--log-level', 'debug' ]);
 $node->wait_until('says why it is fenced', sub { $node->status->{reason} ne '' });

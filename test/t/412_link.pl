@@ -142,7 +142,7 @@ if ($writer == 0)
 	POSIX::_exit(1);
 }
 my (@answers, %seen);
-my ($until, $next_flip, $cut) = (time + 20, time, 0);
+my ($until, $next_flip, $cut) = (time + 14, time, 0);
 my %socket;
 while (time < $until)
 {

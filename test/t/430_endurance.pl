@@ -65,7 +65,7 @@ for my $part (1 .. 5)
 		for my $socket (@sockets)
 		{
 			my $buffer = '';
-			for (1 .. 10) { $lookups++ if http_read_response($socket, \$buffer)->{status} == 200 }
+			for (1 .. 10) { $lookups++ if http_read_response($socket, \$buffer, raw => 1)->{status} == 200 }
 		}
 		run_procedure($server, sprintf q(alter_table('c', 'd', 't%d', '[{"op":"set_properties","properties":{"i":"%d"}}]')), $turn % 10, $turn)
 		  if $turn % 50 == 0;

@@ -31,7 +31,8 @@ sub _read_more
 }
 
 # Reads one response from a connection; what was read beyond it stays in $$buffer. Undef when none came in time.
-# A hash: status, headers (names in lower case), body, and json (the decoded body, when it is JSON).
+# A hash: status, headers (names in lower case), body, and json (the decoded body, when it is JSON
+# and the option raw is not given).
 sub http_read_response
 {
 	my ($socket, $buffer, %options) = @_;
@@ -52,7 +53,7 @@ sub http_read_response
 	}
 	my $response = { status => $status + 0, headers => \%headers, body => substr($$buffer, 0, $length, '') };
 	$response->{json} = decode_json($response->{body})
-	  if ($headers{'content-type'} // '') eq 'application/json' && $length > 0;
+	  if !$options{raw} && ($headers{'content-type'} // '') eq 'application/json' && $length > 0;
 	return $response;
 }
 

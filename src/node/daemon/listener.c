@@ -45,12 +45,15 @@ listen_on(const struct addrinfo *candidate, int client_timeout_ms)
 {
 	unsigned int timeout = (unsigned int) client_timeout_ms;
 	int			on = 1;
+	int			off = 0;
 	int			descriptor = socket(candidate->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	int			saved_errno;
 
 	if (descriptor < 0)
 		return -1;
 	setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (candidate->ai_family == AF_INET6)
+		setsockopt(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
 	/* Accepted sockets inherit this; it is what cuts off a client that does not take its answer. */
 	setsockopt(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof(timeout));
 	if (bind(descriptor, candidate->ai_addr, candidate->ai_addrlen) == 0 && listen(descriptor, SOMAXCONN) == 0)
@@ -59,6 +62,21 @@ listen_on(const struct addrinfo *candidate, int client_timeout_ms)
 	close(descriptor);
 	errno = saved_errno;
 	return -1;
+}
+
+/* Every address is asked for: one socket of IPv6 takes clients of IPv4 as well, where the machine has IPv6. */
+static int
+listen_on_any(const struct addrinfo *candidates, bool wildcard, int client_timeout_ms)
+{
+	int			descriptor = -1;
+
+	for (const struct addrinfo *candidate = candidates; candidate != NULL && descriptor < 0; candidate = candidate->ai_next)
+		if (!wildcard || candidate->ai_family == AF_INET6)
+			descriptor = listen_on(candidate, client_timeout_ms);
+	for (const struct addrinfo *candidate = candidates; candidate != NULL && descriptor < 0; candidate = candidate->ai_next)
+		if (wildcard && candidate->ai_family != AF_INET6)
+			descriptor = listen_on(candidate, client_timeout_ms);
+	return descriptor;
 }
 
 static void
@@ -81,7 +99,7 @@ int
 listener_open(const char *address, int client_timeout_ms, char *bound, size_t bound_size,
 			  char *error, size_t error_size)
 {
-	struct addrinfo hints = {.ai_flags = AI_PASSIVE | AI_ADDRCONFIG, .ai_socktype = SOCK_STREAM};
+	struct addrinfo hints = {.ai_flags = AI_PASSIVE, .ai_socktype = SOCK_STREAM};
 	struct addrinfo *candidates;
 	char		host[NI_MAXHOST];
 	const char *port;
@@ -99,8 +117,7 @@ listener_open(const char *address, int client_timeout_ms, char *bound, size_t bo
 		snprintf(error, error_size, "cannot resolve \"%s\": %s", address, gai_strerror(code));
 		return -1;
 	}
-	for (struct addrinfo *candidate = candidates; candidate != NULL && descriptor < 0; candidate = candidate->ai_next)
-		descriptor = listen_on(candidate, client_timeout_ms);
+	descriptor = listen_on_any(candidates, host[0] == '\0', client_timeout_ms);
 	if (descriptor < 0)
 		snprintf(error, error_size, "cannot listen on \"%s\": %s", address, strerror(errno));
 	else

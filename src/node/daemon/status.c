@@ -55,19 +55,35 @@ cache_status(const AmoroNodeStatus *status, AmoroCacheKind kind)
 	return object;
 }
 
+/* Messages of others, or cut off at the size of their buffer, need not be UTF-8: what is not ASCII in those is shown as ?. */
+static json_t *
+text_value(const char *text)
+{
+	json_t	   *value = json_string(text);
+	char		ascii[1024];
+	size_t		length = 0;
+
+	if (value != NULL || text == NULL)
+		return value;
+	for (; text[length] != '\0' && length < sizeof(ascii) - 1; length++)
+		ascii[length] = (unsigned char) text[length] < 0x80 ? text[length] : '?';
+	ascii[length] = '\0';
+	return json_string(ascii);
+}
+
 static json_t *
 node_identity(const HttpServer *server, const AmoroNodeStatus *status)
 {
-	return json_pack("{s:s,s:s,s:s*,s:I,s:s,s:s,s:s,s:b,s:s}",
+	return json_pack("{s:s,s:o*,s:o*,s:I,s:s,s:s,s:s,s:b,s:o*}",
 					 "node_name", server->options->node_name,
-					 "node_kind", server->options->node_kind,
-					 "endpoint", server->options->endpoint,
+					 "node_kind", text_value(server->options->node_kind),
+					 "endpoint", text_value(server->options->endpoint),
 					 "node_id", (json_int_t) status->node_id,
 					 "incarnation", status->incarnation,
 					 "library_version", amoro_node_library_version(),
 					 "state", amoro_node_state_name(status->state),
 					 "serving", (int) status->serving,
-					 "reason", status->reason);
+					 "reason", text_value(status->reason));
 }
 
 void
