@@ -51,7 +51,7 @@ plain_find(const char *table)
 	char		key[64] = "warehouse.sales.";
 	PlainEntry *entry;
 
-	strcpy(key + 16, table);
+	memcpy(key + 16, table, strlen(table) + 1);
 	for (entry = plain[plain_hash(key) >> 47]; entry != NULL && strcmp(entry->key, key) != 0; entry = entry->next)
 		;
 	return entry != NULL ? entry->document : NULL;
