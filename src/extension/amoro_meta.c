@@ -30,7 +30,7 @@ _PG_init(void)
 	node_install_callbacks();
 	procedure_install_callbacks();
 
-	/* Without preload the parts that need no coordinator work all the same (DESIGN.md, section 3). */
+	/* Without preload the parts that need no coordinator work all the same (docs/protocol.md, section 2). */
 	if (!process_shared_preload_libraries_in_progress)
 		return;
 

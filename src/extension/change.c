@@ -1,7 +1,7 @@
 /*
  * change.c
  *		The metadata log: appends to it, publishes what was appended right after commit,
- *		and prunes it (DESIGN.md, section 5).
+ *		and prunes it (docs/protocol.md, section 5).
  */
 #include "postgres.h"
 

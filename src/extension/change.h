@@ -1,7 +1,7 @@
 /*
  * change.h
  *		Appending to the metadata log, and publishing a version once it is committed
- *		(DESIGN.md, section 5).
+ *		(docs/protocol.md, section 5).
  */
 #ifndef AMORO_META_CHANGE_H
 #define AMORO_META_CHANGE_H

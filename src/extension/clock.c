@@ -1,7 +1,7 @@
 /*
  * clock.c
  *		The one clock that leases are measured with: CLOCK_BOOTTIME, which goes on
- *		while the machine sleeps and never jumps (DESIGN.md, section 4).
+ *		while the machine sleeps and never jumps (docs/protocol.md, section 3).
  */
 #include "postgres.h"
 

@@ -1,6 +1,6 @@
 /*
  * coordinator.h
- *		The background worker that drives everything durable in one database (DESIGN.md, section 6).
+ *		The background worker that drives everything durable in one database (src/extension/README.md).
  */
 #ifndef AMORO_META_COORDINATOR_H
 #define AMORO_META_COORDINATOR_H

@@ -1,6 +1,6 @@
 /*
  * error_codes.h
- *		SQLSTATEs of class AM (DESIGN.md, section 7). They are part of the contract and never change meaning.
+ *		SQLSTATEs of class AM (README.md). They are part of the contract and never change meaning.
  */
 #ifndef AMORO_META_ERROR_CODES_H
 #define AMORO_META_ERROR_CODES_H

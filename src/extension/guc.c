@@ -1,6 +1,6 @@
 /*
  * guc.c
- *		The settings amoro_meta.* (DESIGN.md, section 9).
+ *		The settings amoro_meta.* (README.md, settings).
  *
  * What must hold between two settings is checked where they are used together,
  * by lease_settings_check: a check hook sees one value at a time, and a
@@ -81,7 +81,7 @@ define_lease_settings(void)
 
 	DefineCustomIntVariable( /* name= */ "amoro_meta.metadata_lease_fence_ms",
 							 /* short_desc= */ "How long a node that hears nothing may go on serving metadata.",
-							 /* long_desc= */ "The lease L of DESIGN.md, section 4.",
+							 /* long_desc= */ "The lease L of docs/protocol.md, section 3.",
 							 /* valueAddr= */ &guc_metadata_lease_fence_ms,
 							 /* boot, min, max= */ 20000, 100, 24 * 3600 * 1000,
 							 /* context= */ PGC_SIGHUP, /* flags= */ GUC_UNIT_MS,

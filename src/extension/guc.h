@@ -1,6 +1,6 @@
 /*
  * guc.h
- *		The settings amoro_meta.* (DESIGN.md, section 9).
+ *		The settings amoro_meta.* (README.md, settings).
  */
 #ifndef AMORO_META_GUC_H
 #define AMORO_META_GUC_H

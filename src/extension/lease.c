@@ -1,6 +1,6 @@
 /*
  * lease.c
- *		What a node asks of the server: heartbeat, activation, release (DESIGN.md, section 4).
+ *		What a node asks of the server: heartbeat, activation, release (docs/protocol.md, section 3).
  *
  * A request is decided, and its effect recorded, while AmoroShared->lock is held
  * once; the clock is read after the lock was got, so the moments in the slots are

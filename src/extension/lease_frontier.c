@@ -2,7 +2,7 @@
  * lease_frontier.c
  *		What the coordinator asks before it relies on the nodes: up to which version has
  *		every node that may serve applied the changes, and is a node gone
- *		(DESIGN.md, section 4, rules 4, 5 and 9).
+ *		(docs/protocol.md, section 3, rules 4, 5 and 9).
  */
 #include "postgres.h"
 

@@ -1,7 +1,7 @@
 /*
  * lease_publish.c
  *		The newest committed version in shared memory, when each of the last ones came,
- *		and the heartbeats that wait for news (DESIGN.md, section 5).
+ *		and the heartbeats that wait for news (docs/protocol.md, section 5).
  */
 #include "postgres.h"
 

@@ -1,7 +1,7 @@
 /*
  * lease_registration.c
  *		A slot from the call of register_node to the end of its transaction, and the
- *		errors that refuse a node (DESIGN.md, section 4, rules 3 and 9).
+ *		errors that refuse a node (docs/protocol.md, section 3, rules 3 and 9).
  *
  * The slot exists from the call on, but gets no lease before the registration is
  * committed: a lease that only a rolled back, or lost, row speaks of could not be

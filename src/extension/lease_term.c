@@ -1,7 +1,7 @@
 /*
  * lease_term.c
  *		The beginning and end of a coordinator's term, and the settings that leases are
- *		made of (DESIGN.md, section 4, rules 2, 5 and 10).
+ *		made of (docs/protocol.md, section 3, rules 2, 5 and 10).
  */
 #include "postgres.h"
 

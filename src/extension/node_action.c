@@ -1,6 +1,6 @@
 /*
  * node_action.c
- *		What remove_node does in its steps (rule 9 of DESIGN.md, section 4).
+ *		What remove_node does in its steps (rule 9 of docs/protocol.md, section 3).
  */
 #include "postgres.h"
 

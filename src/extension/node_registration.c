@@ -2,7 +2,7 @@
  * node_registration.c
  *		What register_node leaves to the end of its transaction: only a committed
  *		registration supersedes the older incarnation, and only a committed one may get
- *		a lease (DESIGN.md, section 4, rule 9).
+ *		a lease (docs/protocol.md, section 3, rule 9).
  */
 #include "postgres.h"
 

@@ -2,7 +2,7 @@
  * shmem.h
  *		Shared memory of amoro_meta: one entry a database that runs a coordinator,
  *		one slot a node incarnation. All of it may be lost at any moment: a new term
- *		starts then, and every registered node is owed one longest lease (DESIGN.md, section 3).
+ *		starts then, and every registered node is owed one longest lease (docs/protocol.md, section 2).
  *
  * One lock, AmoroShared->lock, guards everything here. It is held for the time of
  * a few hundred instructions, never over a system call, an allocation or another lock.
@@ -127,7 +127,7 @@ typedef struct NodeSlot
 	char		detail[SLOT_TEXT_SIZE];	/* what the node says of itself */
 } NodeSlot;
 
-StaticAssertDecl(sizeof(NodeSlot) <= 256, "a slot is at most 256 bytes (DESIGN.md, section 10)");
+StaticAssertDecl(sizeof(NodeSlot) <= 256, "a slot is at most 256 bytes (see docs/performance.md)");
 
 typedef struct AmoroSharedState
 {

@@ -1,4 +1,4 @@
-/* The ordered, durable metadata log (DESIGN.md, section 5). */
+/* The ordered, durable metadata log (docs/protocol.md, section 5). */
 
 CREATE TABLE amoro_meta.metadata_version
 (

@@ -5,7 +5,7 @@
  * A node registers with a database that has the extension amoro_meta, sends heartbeats
  * from a thread of its own, and answers lookups from memory for as long as its lease
  * lasts. It starts fenced; it is fenced again whenever it has heard nothing for the
- * length of the lease; fenced, it answers nothing (DESIGN.md, sections 4 and 8).
+ * length of the lease; fenced, it answers nothing (docs/protocol.md, sections 3 and 4).
  *
  * Every function may be called from any thread. Needs libpq and pthreads.
  */

@@ -1,6 +1,6 @@
 /*
  * grant.c
- *		What an answer of the server does to the lease (DESIGN.md, section 4, rules 1, 3, 5, 6 and 8).
+ *		What an answer of the server does to the lease (docs/protocol.md, section 3, rules 1, 3, 5, 6 and 8).
  */
 #include "lease.h"
 

@@ -1,7 +1,7 @@
 /*
  * load.h
- *		The rule for filling a cache: note the generations, read, and store only if neither moved (DESIGN.md,
- *		section 5). The reading itself is the loader's.
+ *		The rule for filling a cache: note the generations, read, and store only if neither moved (docs/protocol.md,
+ *		section 4). The reading itself is the loader's.
  */
 #ifndef AMORO_LOAD_H
 #define AMORO_LOAD_H
