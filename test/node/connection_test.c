@@ -169,7 +169,7 @@ test_mute_host_does_not_hide_the_next(void **state)
 	char		conninfo[200];
 	char		error[200];
 	int			fd = listen_mute(mute, sizeof(mute));
-	int			port = atoi(strstr(mute, "port=") + 5);
+	int			port = (int) strtol(strstr(mute, "port=") + 5, NULL, 10);
 	Transport  *transport;
 	NodeTime	begin = clock_now(&clock_boottime);
 	TransportFailure failure = {"", ""};

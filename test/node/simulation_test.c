@@ -238,7 +238,7 @@ setting(const char *name, int64_t otherwise)
 {
 	const char *value = getenv(name);
 
-	return value != NULL ? atoll(value) : otherwise;
+	return value != NULL ? strtoll(value, NULL, 10) : otherwise;
 }
 
 static void
