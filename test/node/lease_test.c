@@ -336,6 +336,26 @@ test_held_extends_nothing(void **state)
 	assert_non_null(strstr(lease.reason, "holds the lease back"));
 }
 
+/* held back though nothing is missing: now and then another server is tried, which may be the primary */
+static void
+test_held_by_a_server_that_grants_nothing(void **state)
+{
+	int			disconnects = 0;
+
+	begin();
+	for (int i = 0; i < 12; i++)
+	{
+		LeaseOutcome outcome;
+
+		ask(REQUEST_HEARTBEAT);
+		outcome = answer(GRANT_HELD, TERM, 1, 10);
+		assert_true(outcome == LEASE_RETRY || outcome == LEASE_DISCONNECT);
+		disconnects += outcome == LEASE_DISCONNECT;
+	}
+	assert_in_range(disconnects, 1, 6);
+	assert_int_equal(lease.end, 1000000 + USABLE);
+}
+
 static void
 test_leave(void **state)
 {
@@ -540,6 +560,7 @@ main(void)
 		cmocka_unit_test(test_restart_that_lost_changes_clears),
 		cmocka_unit_test(test_restart_during_a_carry),
 		cmocka_unit_test(test_held_extends_nothing),
+		cmocka_unit_test(test_held_by_a_server_that_grants_nothing),
 		cmocka_unit_test(test_leave),
 		cmocka_unit_test(test_superseded),
 		cmocka_unit_test(test_unknown_node_registers_anew),

@@ -14,7 +14,8 @@
 #include "change_feed.h"
 #include "node.h"
 
-#define TIMEOUT_US 300000
+#define TIMEOUT_US 300000		/* where a timeout is what the test is about */
+#define LONG_TIMEOUT_US 30000000
 
 /* What the database does, and what it saw. */
 static struct
@@ -42,6 +43,7 @@ typedef struct TestTransport
 
 static AmoroNode *node;
 static int	callbacks;
+static AmoroResult first_result;
 static AmoroResult last_result;
 static pthread_t callback_thread;
 
@@ -179,7 +181,7 @@ begin(void **state)
 	database.version = 10;
 	database.state = "normal";
 	callbacks = 0;
-	node = node_create(&clock_boottime, make_transport(), 0, TIMEOUT_US);
+	node = node_create(&clock_boottime, make_transport(), 0, LONG_TIMEOUT_US);
 	node->lease.state = AMORO_NODE_ACTIVE;
 	node->lease.term = 5;
 	node->lease.applied_version = 10;
@@ -227,7 +229,8 @@ static void
 count_callback(void *argument, AmoroResult result, AmoroEntry *entry, AmoroTicket ticket)
 {
 	pthread_mutex_lock(&database.lock);
-	callbacks++;
+	if (callbacks++ == 0)
+		first_result = result;
 	last_result = result;
 	callback_thread = pthread_self();
 	pthread_cond_broadcast(&database.changed);
@@ -304,6 +307,7 @@ test_mute_server(void **state)
 	NodeTime	took;
 	char		name[20];
 
+	node->loader.timeout = TIMEOUT_US;
 	set_mute(true);
 	for (int i = 0; i < 50; i++)
 	{
@@ -314,8 +318,9 @@ test_mute_server(void **state)
 	wait_until_at_least(&callbacks, 50);
 	took = clock_now(&clock_boottime) - before;
 	assert_int_equal(last_result, AMORO_UNAVAILABLE);
-	assert_true(took >= TIMEOUT_US && took < 4 * TIMEOUT_US);
+	assert_true(took >= TIMEOUT_US && took < 20 * TIMEOUT_US);
 	set_mute(false);
+	node->loader.timeout = LONG_TIMEOUT_US;
 	assert_int_equal(get("orders"), AMORO_OK);
 }
 
@@ -323,9 +328,10 @@ test_mute_server(void **state)
 static void
 test_late_joiner_has_its_own_time(void **state)
 {
+	node->loader.timeout = 5 * TIMEOUT_US;
 	set_mute(true);
 	load("orders");
-	usleep(TIMEOUT_US * 2 / 3);
+	usleep(TIMEOUT_US * 3);
 	load("orders");
 	wait_until_at_least(&callbacks, 1);
 	assert_int_equal(last_result, AMORO_UNAVAILABLE);
@@ -337,7 +343,6 @@ test_late_joiner_has_its_own_time(void **state)
 static void
 test_queue_is_bounded(void **state)
 {
-	node->loader.timeout = 60000000;
 	set_mute(true);
 	for (int i = 0; i < LOADER_MAX_WAITERS; i++)
 		load("orders");
@@ -369,10 +374,65 @@ test_overtaken_load_reads_again(void **state)
 	assert_int_equal(status.caches[0].loads_refused, 1);
 }
 
+/*
+ * An object with a marker is read through the database: whoever asks after a step has committed must not be told what a
+ * load that began before it has read. The marker is gone by then; nothing was ever stored.
+ */
+static bool
+late_question_is_read_again(void)
+{
+	AmoroResult first;
+	bool		holds;
+
+	begin(NULL);
+	database.state = "pre_drop";
+	set_mute(true);
+	load("orders");
+	wait_until_at_least(&database.lookups, 1);
+	pthread_mutex_lock(&database.lock);
+	database.state = NULL;		/* the drop has committed */
+	pthread_mutex_unlock(&database.lock);
+	load("orders");
+	set_mute(false);
+	wait_until_at_least(&callbacks, 1);
+	first = first_result;
+	wait_until_at_least(&callbacks, 2);
+	holds = first == AMORO_IN_TRANSITION && last_result == AMORO_NOT_FOUND && database.lookups == 2;
+	end(NULL);
+	return holds;
+}
+
+/* those who come late and are many share the next load, or what the one before has stored */
+static void
+test_late_questions_share(void **state)
+{
+	database.state = NULL;
+	set_mute(true);
+	load("orders");
+	wait_until_at_least(&database.lookups, 1);
+	for (int i = 0; i < 100; i++)
+		load("orders");
+	set_mute(false);
+	wait_until_at_least(&callbacks, 101);
+	assert_int_equal(database.lookups, 2);
+
+	database.state = "normal";
+	set_mute(true);
+	load("orders");
+	wait_until_at_least(&database.lookups, 3);
+	for (int i = 0; i < 100; i++)
+		load("orders");
+	set_mute(false);
+	wait_until_at_least(&callbacks, 202);
+	assert_int_equal(database.lookups, 3);
+	assert_int_equal(last_result, AMORO_OK);
+}
+
 /* a server in another term, or behind: asked again until the time is over, and nothing is kept */
 static void
 test_other_server(void **state)
 {
+	node->loader.timeout = TIMEOUT_US;
 	database.term = 4;
 	assert_int_equal(get("orders"), AMORO_UNAVAILABLE);
 	assert_true(database.lookups > 2);
@@ -380,6 +440,7 @@ test_other_server(void **state)
 	database.version = 9;
 	assert_int_equal(get("orders"), AMORO_UNAVAILABLE);
 	database.version = 10;
+	node->loader.timeout = LONG_TIMEOUT_US;
 	assert_int_equal(get("orders"), AMORO_OK);
 }
 
@@ -509,6 +570,8 @@ main(void)
 		LOADER_TEST(test_late_joiner_has_its_own_time),
 		LOADER_TEST(test_queue_is_bounded),
 		LOADER_TEST(test_overtaken_load_reads_again),
+		SCENARIO("a late question is read again", late_question_is_read_again, RULE_LOAD_AFTER_QUESTION),
+		LOADER_TEST(test_late_questions_share),
 		LOADER_TEST(test_other_server),
 		LOADER_TEST(test_fenced_meanwhile),
 		LOADER_TEST(test_failures),
