@@ -42,6 +42,7 @@ copy_slots(SlotsCopy *copy, int64 committed_version)
 	DatabaseEntry *entry;
 	NodeSlot   *slot = NULL;
 	int			capacity;
+	bool		news = false;
 
 	memset(copy, 0, sizeof(*copy));
 	/* Room is made outside the lock; a slot taken meanwhile may need more. */
@@ -59,6 +60,7 @@ copy_slots(SlotsCopy *copy, int64 committed_version)
 	entry = database_entry_find(MyDatabaseId);
 	if (entry != NULL)
 	{
+		news = committed_version > entry->published_version;
 		lease_publish_locked(entry, committed_version, copy->now);
 		copy->published_version = entry->published_version;
 		copy->unseen_owed = entry->unseen_owed;
@@ -71,6 +73,8 @@ copy_slots(SlotsCopy *copy, int64 committed_version)
 		}
 	}
 	LWLockRelease(AmoroShared->lock);
+	if (news)
+		lease_wake_waiters(MyDatabaseId, 0);
 }
 
 /* The state for people: a lease that is over is not shown as one that may be held, even if nobody has fenced it yet. */

@@ -8,7 +8,7 @@ use Exporter 'import';
 
 our @EXPORT_OK = qw(long_lease advance change outcome_of verdict waits_for);
 
-my %offset_ms;
+my $setting = "SELECT setting FROM pg_settings WHERE name = 'amoro_meta.debug_clock_offset_ms'";
 
 # Settings with which nothing ends by itself while a test runs. A lease is owed for 600 s * 1.001 + 200 ms = 600.8 s.
 sub long_lease
@@ -25,13 +25,10 @@ CONF
 sub advance
 {
 	my ($server, $milliseconds, %options) = @_;
-	my $offset = $offset_ms{ $server->name } = ($offset_ms{ $server->name } // 0) + $milliseconds;
+	my $offset = $server->safe_psql('postgres', $setting) + $milliseconds;
 	my $cycles = $server->coordinator->{cycles};
 	$server->configure('amoro_meta.debug_clock_offset_ms' => $offset);
-	poll('the clock has moved', sub {
-		return $server->safe_psql('postgres', "SELECT setting FROM pg_settings WHERE name = 'amoro_meta.debug_clock_offset_ms'")
-			eq $offset;
-	});
+	poll('the clock has moved', sub { $server->safe_psql('postgres', $setting) == $offset });
 	return unless $options{coordinator} // 1;
 	# it reads its settings when a cycle is over, so the second one from now is at the new time
 	poll('the coordinator has seen it', sub {
