@@ -86,8 +86,9 @@ class Checker:
             of_procedure[change['procedure']].append((version, change['latest'], change['operation']))
         floors = []
         for changes in of_procedure.values():
-            for (version, _, _), (_, latest, operation) in zip(changes, changes[1:]):
-                if operation != 'rollback':
+            for (version, _, mark), (_, latest, operation) in zip(changes, changes[1:]):
+                # the other tables of a database that is dropped follow without a wait
+                if mark.startswith('pre_') and operation != 'rollback':
                     floors.append((latest, version))
         for event in self.of['procedure'] + self.of['acknowledged']:
             if event['outcome'] == 'done' and event['procedure'] in of_procedure:

@@ -34,15 +34,17 @@ class Faults:
 
     async def make(self, fault):
         node = self.nodes[fault['node']] if fault['node'] is not None else None
-        place = (KINDS[fault['kind']][1], fault['node'])
+        places = {(KINDS[fault['kind']][1], fault['node'])}
+        if 'apart' in fault:
+            places.add(('network', fault['apart']))
         # the one before may take longer than it was meant to
-        if place in self.busy:
+        if places & self.busy:
             return
-        self.busy.add(place)
+        self.busy |= places
         self.record('fault', **{**fault, 'at': history.now(), 'node': node.name if node else None})
         await getattr(self, fault['kind'])(node, fault)
         self.record('fault_over', kind=fault['kind'], node=node.name if node else None)
-        self.busy.discard(place)
+        self.busy -= places
 
     async def query(self, statement, *arguments):
         """Rows, or None when the server could not be asked."""
@@ -196,6 +198,14 @@ class Faults:
 
     async def restart_immediate(self, node, fault):
         await self.restart('immediate')
+
+    async def restart_apart(self, node, fault):
+        """What that node may still serve, only the grace of the new term covers."""
+        apart = self.nodes[fault['apart']]
+        apart.proxy.accepting = False
+        apart.proxy.cut()
+        await self.restart('immediate')
+        await self.heal_after(apart, fault)
 
     async def set(self, name, value):
         """Changes a setting of the server for all, at once."""

@@ -23,6 +23,7 @@ KINDS = {
     'freeze': (2, 'server', 0.1, 0.8),                  # the coordinator SIGSTOPped
     'restart_fast': (1.5, 'server', 0.0, 0.0),
     'restart_immediate': (2.5, 'server', 0.0, 0.0),
+    'restart_apart': (2, 'server', 0.5, 1.5),           # immediate, while one node cannot reach the server
     'lease': (3, 'server', 0.0, 0.0),                   # another L
     'stop_at': (5, 'server', 0.1, 1.0),                 # the coordinator stops at a step, in its transaction
 }
@@ -71,4 +72,6 @@ def draw(rng, kind, at, nodes, lease, leases):
         fault['then'] = rng.choices(THEN, (6, 2, 1))[0]
     elif kind == 'backend':
         fault['pick'] = detail
+    elif kind == 'restart_apart':
+        fault['apart'] = int(detail * nodes)
     return fault
