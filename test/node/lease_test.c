@@ -356,6 +356,56 @@ test_held_by_a_server_that_grants_nothing(void **state)
 	assert_int_equal(lease.end, 1000000 + USABLE);
 }
 
+/* told that it is behind, in a new term, by a server that knows of no newer change: nothing can be caught up with */
+static void
+test_behind_without_changes(void **state)
+{
+	begin();
+	ask(REQUEST_HEARTBEAT);
+	answer(GRANT_RELOAD, TERM + 1, 1, 10);
+	ask(REQUEST_ACTIVATE);
+	answer(GRANT_BEHIND, TERM + 1, 1, 10);
+	assert_false(serving());
+	assert_int_equal(clears, 1);
+
+	/* and with one: it fetches, and activates again */
+	begin();
+	ask(REQUEST_HEARTBEAT);
+	answer(GRANT_RELOAD, TERM + 1, 1, 10);
+	ask(REQUEST_ACTIVATE);
+	answer(GRANT_BEHIND, TERM + 1, 1, 11);
+	assert_true(serving());
+	assert_int_equal(lease_next_step(&lease), STEP_CHANGES);
+}
+
+/* what people are shown does not wait for the heartbeat thread to notice */
+static void
+test_state_by_arithmetic(void **state)
+{
+	begin();
+	assert_int_equal(lease_state(&lease), AMORO_NODE_ACTIVE);
+	now = 1000000 + USABLE;
+	assert_int_equal(lease.state, AMORO_NODE_ACTIVE);
+	assert_int_equal(lease_state(&lease), AMORO_NODE_FENCED);
+}
+
+/* an answer to changes, or an error, for a node that was closed meanwhile */
+static void
+test_closed_meanwhile(void **state)
+{
+	begin();
+	ask(REQUEST_HEARTBEAT);
+	answer(GRANT_GRANTED, TERM, 1, 12);
+	ask(REQUEST_CHANGES);
+	lease_close(&lease);
+	lease_changes_applied(&lease, &request, 12);
+	assert_int_equal(lease.applied_version, 10);
+	lease_refused(&lease, &request, "AM002", "unknown");
+	assert_true(lease.registered);
+	assert_string_equal(lease.incarnation, "one");
+	assert_false(serving());
+}
+
 static void
 test_leave(void **state)
 {
@@ -561,6 +611,9 @@ main(void)
 		cmocka_unit_test(test_restart_during_a_carry),
 		cmocka_unit_test(test_held_extends_nothing),
 		cmocka_unit_test(test_held_by_a_server_that_grants_nothing),
+		cmocka_unit_test(test_behind_without_changes),
+		cmocka_unit_test(test_state_by_arithmetic),
+		cmocka_unit_test(test_closed_meanwhile),
 		cmocka_unit_test(test_leave),
 		cmocka_unit_test(test_superseded),
 		cmocka_unit_test(test_unknown_node_registers_anew),
