@@ -12,6 +12,8 @@ BEGIN
 END;
 $$;
 RESET client_min_messages;
+-- a test that waits for something that never comes fails
+SET statement_timeout = '60 s';
 CREATE FUNCTION pg_temp.attempt(statement text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	result text;
