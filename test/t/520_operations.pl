@@ -1,0 +1,96 @@
+# Every operation with one of three nodes stopped, then with one that is held back: each succeeds, is visible on the live
+# nodes at once, and the node that was away agrees with them when it is back (iotdb-lease.md, items 55 to 57, 66, 67, 70).
+use strict;
+use warnings;
+use AmoroCluster qw(poll);
+use AmoroLake;
+use AmoroNode;
+use Test::More;
+use Time::HiRes qw(time);
+
+my $server = AmoroCluster->create('main');
+create_lake($server, 'old', 'kept');
+my %node = map { ($_ => AmoroNode->start(name => $_, conninfo => conninfo($server))) } qw(n1 n2 n3);
+my @live = @node{qw(n1 n2)};
+my $away = $node{n3};
+$_->wait_for_serving for values %node;
+$_->lookup('c', 'd', 'old')->{status} == 200 or die for values %node;
+
+# What a node says of a table: the HTTP status, or names, types, ttl and properties in one line.
+sub description
+{
+	my ($node, $database, $table) = @_;
+	my $answer = $node->lookup('c', $database, $table);
+	return $answer->{status} if $answer->{status} != 200;
+	my $definition = $answer->{json}{definition};
+	return join ' ', (map { "$_->{name}:$_->{type}" } @{ $definition->{columns} }), $definition->{ttl} // 'no ttl',
+		map { "$_=$definition->{properties}{$_}" } sort keys %{ $definition->{properties} };
+}
+
+sub alter { my ($change) = @_; return "alter_table('c', 'd', 'new', '[$change]')" }
+
+# Submission, database and table to look at, what the live nodes say of it then.
+my @operations = (
+	[ q{create_table('c', 'd', 'new', '{"format": "iceberg", "columns": [{"name": "id", "type": "int"}]}')}, 'd', 'new', 'id:int no ttl' ],
+	[ alter('{"op": "add_column", "column": "note", "type": "string"}'), 'd', 'new', 'id:int note:string no ttl' ],
+	[ alter('{"op": "retype_column", "column": "id", "type": "long"}'), 'd', 'new', 'id:long note:string no ttl' ],
+	[ alter('{"op": "rename_column", "column": "note", "new_name": "remark"}'), 'd', 'new', 'id:long remark:string no ttl' ],
+	[ alter('{"op": "set_ttl", "ttl": 1000}'), 'd', 'new', 'id:long remark:string 1000' ],
+	[ alter('{"op": "unset_ttl"}'), 'd', 'new', 'id:long remark:string no ttl' ],
+	[ alter('{"op": "set_properties", "properties": {"a": "1", "b": "2"}}'), 'd', 'new', 'id:long remark:string no ttl a=1 b=2' ],
+	[ alter('{"op": "remove_properties", "keys": ["a"]}'), 'd', 'new', 'id:long remark:string no ttl b=2' ],
+	[ alter('{"op": "drop_column", "column": "remark"}'), 'd', 'new', 'id:long no ttl b=2' ],
+	[ q{create_database('c', 'e')}, 'e', 'new', 404 ],
+	[ q{rename_table('c', 'd', 'new', 'e', 'moved')}, 'e', 'moved', 'id:long no ttl b=2' ],
+	[ q{drop_table('c', 'd', 'old')}, 'd', 'old', 404 ],
+	[ q{drop_database('c', 'e', cascade => true)}, 'e', 'moved', 404 ]);
+
+sub run_operations
+{
+	my ($how, $waits, $others_wait) = @_;
+	for my $operation (@operations)
+	{
+		my ($call, $database, $table, $expected) = @$operation;
+		my ($name) = $call =~ /^(\w+)/;
+		$name .= " ($1)" if $call =~ /"op": "(\w+)"/;
+		my $start = time;
+		is(run_procedure($server, $call), 'done', "$how: $name succeeds");
+		my $took = time - $start;
+		cmp_ok($took, '<', $waits, sprintf "%s: %s waits no longer than it may (%.2f s)", $how, $name, $took);
+		is(description($_, $database, $table), $expected, "$how: $name is visible on " . $_->name) for @live;
+		$waits = $others_wait;
+	}
+	return;
+}
+
+$away->signal('STOP');
+# only the first one meets a lease
+run_operations('one stopped', lease_seconds() + 0.2 + slack_seconds(), slack_seconds());
+$away->signal('CONT');
+$away->wait_for_serving(10);
+for my $what ([ 'd', 'old' ], [ 'd', 'new' ], [ 'e', 'moved' ], [ 'd', 'kept' ])
+{
+	is(description($away, @$what), description($live[0], @$what), "back, it says of $what->[0].$what->[1] what the others say");
+}
+is($away->status->{applied_version}, $live[0]->status->{applied_version}, 'and has applied the newest version');
+
+# Held back: it lives and sends heartbeats, but cannot fetch the changes, for its role may not read them any more. Fenced,
+# it clears its caches, which brings it up to date, and meets the next change in the same manner.
+create_table($server, 'c', 'd', 'old', 'id');
+$server->safe_psql('postgres', "CREATE ROLE hindered LOGIN; SELECT grant_access('hindered', 'node')");
+$away->stop;
+$away = AmoroNode->start(name => 'n4', conninfo => conninfo($server, user => 'hindered'));
+$away->wait_for_serving;
+is(description($away, 'd', 'old'), description($live[0], 'd', 'old'), 'a node of another role serves as well');
+$server->safe_psql('postgres', 'REVOKE EXECUTE ON FUNCTION metadata_changes FROM hindered');
+my $bound = 0.5 + lease_seconds() + 0.2 + slack_seconds();
+run_operations('one hindered', $bound, $bound);
+cmp_ok($away->status->{fences}, '>', 0, 'the hindered node was fenced');
+$server->safe_psql('postgres', "SELECT revoke_access('hindered', 'node'), grant_access('hindered', 'node')");
+$away->wait_for_serving(30);
+is(description($away, 'd', 'old'), 404, 'and when it may read again it comes back, and agrees');
+
+is($_->status->{fences}, 0, $_->name . ' was never fenced') for @live;
+$_->stop for $away, @live;
+$server->stop;
+done_testing();
