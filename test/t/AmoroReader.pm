@@ -29,7 +29,7 @@ sub start
 	return $self;
 }
 
-# One line a request: begin, end, status, metadata version.
+# One line a request: begin, end, status, metadata version, id of the table.
 sub _read
 {
 	my ($address, $path, $file) = @_;
@@ -44,14 +44,15 @@ sub _read
 			sleep 0.05;
 			next;
 		}
-		printf $file "%.6f %.6f %d %s\n", $begin, time, $response->{status}, $response->{headers}{'amoro-metadata-version'} // 0;
+		printf $file "%.6f %.6f %d %s %s\n", $begin, time, $response->{status}, $response->{headers}{'amoro-metadata-version'} // 0,
+		  $response->{json}{table_id} // 0;
 		undef $socket if ($response->{headers}{connection} // '') eq 'close';
-		sleep 0.002;
+		sleep 0.004;
 	}
 	return;
 }
 
-# What it was told so far: hashes with begin, end, status, version.
+# What it was told so far: hashes with begin, end, status, version, table_id.
 sub answers
 {
 	my ($self) = @_;
@@ -59,8 +60,8 @@ sub answers
 	my @answers;
 	while (my $line = <$file>)
 	{
-		my ($begin, $end, $status, $version) = $line =~ /^(\S+) (\S+) (\d+) (\d+)\n/ or next;
-		push @answers, { begin => $begin, end => $end, status => $status, version => $version };
+		my ($begin, $end, $status, $version, $id) = $line =~ /^(\S+) (\S+) (\d+) (\d+) (\d+)\n/ or next;
+		push @answers, { begin => $begin, end => $end, status => $status, version => $version, table_id => $id };
 	}
 	return @answers;
 }
