@@ -116,6 +116,9 @@ my $half = http_connect($node->address);
 syswrite $half, "GET /healthz HT";
 is($node->stop('INT'), 0, 'SIGINT: exit code 0, though a client is in the middle of a request');
 
+$node = AmoroNode->start(conninfo => $nowhere);
+is($node->stop('HUP'), 0, 'SIGHUP (the terminal went away): exit code 0, too');
+
 # A reader of the log that is slow, and then gone, holds up nothing.
 pipe my $reader, my $writer or die $!;
 $node = AmoroNode->start(conninfo => $nowhere, stderr => $writer, options => [ '--log-level', 'debug' ], no_wait => 1);

@@ -47,6 +47,7 @@ block_signals(sigset_t *ending)
 	sigemptyset(ending);
 	sigaddset(ending, SIGTERM);
 	sigaddset(ending, SIGINT);
+	sigaddset(ending, SIGHUP);
 	pthread_sigmask(SIG_BLOCK, ending, NULL);
 }
 
