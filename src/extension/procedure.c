@@ -109,11 +109,13 @@ find_due(void *argument)
 	DueProcedures *due = argument;
 	LeaseFrontier frontier;
 
-	procedure_sql("SELECT procedure_id, wait_version, not_before, deadline,"
-				  " cancel_requested OR abandoned OR NOT EXISTS"
+	/* a version that was never given out must not reach the nodes */
+	procedure_sql("SELECT procedure_id, CASE WHEN wait_version BETWEEN 1 AND v.version THEN wait_version END,"
+				  " not_before, deadline,"
+				  " cancel_requested OR abandoned OR wait_version NOT BETWEEN 1 AND v.version OR NOT EXISTS"
 				  " (SELECT FROM amoro_meta.procedure_machine_rows() m WHERE m.kind = p.kind AND m.state = p.state)"
-				  " FROM amoro_meta.procedure p WHERE outcome IS NULL AND belongs_to = amoro_meta.identity_key()"
-				  " ORDER BY procedure_id",
+				  " FROM amoro_meta.procedure p CROSS JOIN amoro_meta.metadata_version v"
+				  " WHERE outcome IS NULL AND belongs_to = amoro_meta.identity_key() ORDER BY procedure_id",
 				  SPI_OK_SELECT, 0, NULL);
 	frontier = lease_frontier(MyDatabaseId, smallest_awaited_version());
 	due->frontier = frontier.version;

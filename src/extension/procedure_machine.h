@@ -33,7 +33,9 @@ typedef struct Procedure
 	bool		cancel_requested;
 	bool		abandoned;		/* a step failed for good: to be undone */
 	bool		holds_claims;
-	const char *error_code;		/* what the last attempt failed with */
+	bool		waits_for_nothing;	/* wait_version was never given out */
+	const char *error_code;		/* what the last attempt of this step failed with; NULL: nothing */
+	const char *error_message;
 
 	/* set by the action */
 	int64		appended_version;	/* of the change it appended; 0: none */

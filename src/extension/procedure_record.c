@@ -23,7 +23,8 @@ procedure_record_lock(int64 procedure_id, Procedure *procedure)
 	if (procedure_sql("SELECT p.kind, p.state, p.catalog_name, p.database_name, p.object_name, p.object_id,"
 					  " p.arguments, p.wait_version, p.deadline, p.not_before, p.cancel_requested, p.abandoned,"
 					  " EXISTS (SELECT FROM amoro_meta.procedure_claim q WHERE q.procedure_id = p.procedure_id),"
-					  " p.error_code, p.attempts::bigint"
+					  " p.error_code, p.error_message, p.attempts::bigint,"
+					  " p.wait_version NOT BETWEEN 1 AND (SELECT v.version FROM amoro_meta.metadata_version v)"
 					  " FROM amoro_meta.procedure p"
 					  " WHERE p.procedure_id = $1 AND p.outcome IS NULL FOR UPDATE OF p SKIP LOCKED",
 					  SPI_OK_SELECT, 1, &id) == 0)
@@ -44,7 +45,9 @@ procedure_record_lock(int64 procedure_id, Procedure *procedure)
 		.abandoned = result_boolean(0, 12),
 		.holds_claims = result_boolean(0, 13),
 		.error_code = result_text(0, 14),
-		.attempts = (int) result_bigint(0, 15)
+		.error_message = result_text(0, 15),
+		.attempts = (int) result_bigint(0, 16),
+		.waits_for_nothing = result_boolean(0, 17)
 	};
 	return true;
 }
@@ -124,20 +127,24 @@ procedure_record_end(const Procedure *procedure, const char *outcome, const char
 }
 
 /*
- * procedure_record_failure notes a failed attempt and when to try again.
+ * procedure_record_failure notes a failed attempt and when to try again; the time of the procedure begins to run.
  */
 void
 procedure_record_failure(const Procedure *procedure, const ErrorData *error, bool abandon,
 						 TimestampTz not_before)
 {
+	const ProcedureStep *step = procedure_machine_find(procedure->kind, procedure->state);
+	bool		undoable = step != NULL && step->undo != NULL;
 	SqlArgument arguments[] = {
 		sql_bigint(procedure->procedure_id), sql_text(unpack_sql_state(error->sqlerrcode)),
-		sql_text(error->message), sql_text(error->detail), sql_boolean(abandon), sql_timestamptz(not_before)
+		sql_text(error->message), sql_text(error->detail), sql_boolean(abandon), sql_timestamptz(not_before),
+		sql_timestamptz(undoable ? default_deadline() : DT_NOBEGIN)
 	};
 
 	procedure_sql("UPDATE amoro_meta.procedure SET attempts = attempts + 1,"
 				  " error_code = $2, error_message = $3, error_detail = $4,"
-				  " abandoned = abandoned OR $5, not_before = $6, last_step_at = clock_timestamp()"
+				  " abandoned = abandoned OR $5, not_before = $6, deadline = coalesce(deadline, $7),"
+				  " last_step_at = clock_timestamp()"
 				  " WHERE procedure_id = $1",
 				  SPI_OK_UPDATE, lengthof(arguments), arguments);
 }

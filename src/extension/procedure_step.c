@@ -75,6 +75,9 @@ waited_for(const Procedure *procedure)
 {
 	char	   *nodes = awaited_nodes(procedure->wait_version);
 
+	if (procedure->error_message != NULL)
+		return psprintf("It was in state \"%s\"; the last of %d attempts failed with %s: %s.",
+						procedure->state, procedure->attempts, procedure->error_code, procedure->error_message);
 	if (nodes == NULL)
 		return psprintf("It was in state \"%s\".", procedure->state);
 	return psprintf("It was in state \"%s\" and waited for version " INT64_FORMAT " on %s.",
@@ -123,6 +126,8 @@ unreadable(const Procedure *procedure, const ProcedureStep *step)
 	if (procedure->object_id == 0 ||
 		(procedure->catalog_name == NULL && strcmp(procedure->kind, "remove_node") != 0))
 		return pstrdup("it names no object");
+	if (procedure->waits_for_nothing)
+		return psprintf("it waits for version " INT64_FORMAT ", which was never given out", procedure->wait_version);
 	if (!JB_ROOT_IS_OBJECT(procedure->arguments))
 		return pstrdup("its arguments are not an object");
 	if (argument_bigint(procedure, "format") != PROCEDURE_FORMAT)

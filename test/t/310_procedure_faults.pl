@@ -93,11 +93,13 @@ $pid = coordinator_pid();
 		'a format of the future' => [ '"format": 1', '"format": 2', qr/format 2, this version reads 1/ ],
 		'a format that is text' => [ '"format": 1', '"format": "1"', qr/no valid argument "format"/ ],
 		'a format beyond numbers' => [ '"format": 1', '"format": 1e40', qr/out of range/ ],
+		'a version that was never given out' => [ "submitted_at)", "submitted_at, wait_version)", qr/never given out/ ],
 		'no object' => [ "'x', 1", "'x', NULL", qr/names no object/ ]);
 	for my $name (sort keys %poison)
 	{
 		my ($from, $to, $reason) = @{ $poison{$name} };
 		(my $statement = $insert) =~ s/\Q$from\E/$to/ or die $name;
+		$statement =~ s/ RETURNING/, 1000000000 RETURNING/ if $to =~ /wait_version/;
 		my $procedure = (split /\n/, query($statement))[0];
 		my $ms = $server->elapsed(sub {
 			is(wait_for_end($server, $procedure), 'quarantined', "P09: $name: quarantined");
@@ -122,6 +124,7 @@ $pid = coordinator_pid();
 	is(wait_for_end($server, $again), 'quarantined', 'P09: an argument is missing: quarantined');
 	run_through("drop_table('lake', 'd', 't')");
 	run_through("create_table('lake', 'd', '$_', $definition)") for 't', 'u';
+	cmp_ok(query('SELECT metadata_version FROM metadata_lookup(\'catalog\', \'lake\')'), '<', 1000, 'P09: no node heard of the version');
 	nothing_left($server, 'P09');
 }
 
@@ -161,6 +164,11 @@ $pid = coordinator_pid();
 		'submitted|53100|disk is full of "%s%n"|t', 'P11: the failure is on the row, and when it is tried again');
 	is(query("SELECT state FROM tables WHERE table_name = 't'"), 'normal', 'P11: no effect without its record');
 	is(() = $server->log_text($position) =~ /failed in state/g, 1, 'P11: one line in the log for many attempts');
+	is(query("SELECT deadline IS NOT NULL FROM procedure_status($procedure)"), 't', 'P11: it is not tried for ever');
+	my $timed = query("SELECT drop_table('lake', 'd', 'u', timeout => '400 ms')");
+	is(wait_for_end($server, $timed), 'rolled_back', 'P11: it is not tried for longer than its time');
+	like(query("SELECT error_message, error_detail FROM procedure_status($timed)"),
+		qr/^procedure timed out\|.*attempts failed with 53100: disk is full/, 'P11: it says what was in the way');
 	query('DROP TRIGGER refuse ON amoro_meta.change');
 	is(wait_for_end($server, $procedure), 'done', 'P11: it goes on by itself when the cause is gone');
 	run_through("create_table('lake', 'd', 't', $definition)");
