@@ -292,6 +292,7 @@ lease_release(const LeaseRequest *request, bool *released)
 	NodeSlot   *slot;
 	LeaseRefusal refusal;
 	ProcNumber	coordinator = INVALID_PROC_NUMBER;
+	ProcNumber	waiter = INVALID_PROC_NUMBER;
 
 	*released = false;
 	LWLockAcquire(AmoroShared->lock, LW_EXCLUSIVE);
@@ -307,11 +308,15 @@ lease_release(const LeaseRequest *request, bool *released)
 		slot->lease_epoch++;
 		slot->owed_until = 0;
 		slot->behind_since = 0;
+		/* a heartbeat that waits here for news has none to wait for any more */
+		waiter = slot->waiter;
+		slot->waiter = INVALID_PROC_NUMBER;
 		*released = true;
 		if (lagged && coordinator == INVALID_PROC_NUMBER)
 			coordinator = laggard_gives_way(entry);
 	}
 	LWLockRelease(AmoroShared->lock);
 	database_entry_set_latch(coordinator);
+	database_entry_set_latch(waiter);
 	return refusal;
 }

@@ -401,6 +401,7 @@ static const Transport transport_methods = {
 	.open = transport_open,
 	.is_open = transport_is_open,
 	.close = transport_close,
+	.set_aside = transport_close,
 	.can_wait = transport_can_wait,
 	.send = transport_send,
 	.receive = transport_receive,

@@ -54,7 +54,7 @@ my $node = AmoroNode->start(conninfo => 'host=127.0.0.1 port=' . $pooler->port .
 $node->wait_for_serving;
 follows_changes($node, 't', 'pooler');
 keeps_pace($node, 'pooler');
-is($server->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'amoro-node%'"),
+is($server->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() AND application_name <> 'pooler'"),
 	0, 'the server has no session but those of the pool');
 unlike($server->log_text, qr/prepared statement/, 'no statement was ever prepared in a session of the pool');
 is($node->stop, 0, 'the node ends cleanly');

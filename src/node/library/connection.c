@@ -15,6 +15,9 @@
 /* Milliseconds; a dead peer is noticed by the kernel too, not only by our own deadlines. */
 #define USER_TIMEOUT "10000"
 
+/* For the last answer on a connection that was set aside. */
+#define LAST_ANSWER_US 250000
+
 /*
  * Where the functions are; whether this is a standby; and whether the session is ours alone: a pooler makes up the
  * process id that it tells its clients. On a session of our own the server is asked to look now and then whether we
@@ -106,8 +109,9 @@ connection_sleep(Connection *connection, NodeTime until)
 	return wait_for(connection, -1, 0, until);
 }
 
-void
-connection_close(Connection *connection)
+/* Ends the present connection, or the attempt to make one. */
+static void
+close_current(Connection *connection)
 {
 	/* Given up though it worked: it may be a primary that was deposed, and would take us again. */
 	if (connection->stage == CONNECTION_READY)
@@ -119,6 +123,43 @@ connection_close(Connection *connection)
 	connection->stage = CONNECTION_CLOSED;
 	connection->prepared = 0;
 	connection->hosts_tried = 0;
+}
+
+/* Ends the connection that was set aside, once its answer is there or has taken too long. */
+static void
+finish_aside(Connection *connection)
+{
+	NodeTime	deadline = clock_now(connection->clock) + LAST_ANSWER_US;
+	PGconn	   *aside = connection->aside;
+
+	while (aside != NULL && PQisBusy(aside) &&
+		   wait_for(connection, PQsocket(aside), POLLIN, deadline) == TRANSPORT_DONE)
+	{
+		if (!PQconsumeInput(aside))
+			break;
+	}
+	PQfinish(aside);
+	connection->aside = NULL;
+}
+
+void
+connection_set_aside(Connection *connection)
+{
+	if (connection->stage == CONNECTION_READY && PQtransactionStatus(connection->conn) == PQTRANS_ACTIVE)
+	{
+		finish_aside(connection);
+		connection->aside = connection->conn;
+		connection->conn = NULL;
+		connection->stage = CONNECTION_CONNECTING;	/* no reason to try another host */
+	}
+	close_current(connection);
+}
+
+void
+connection_close(Connection *connection)
+{
+	close_current(connection);
+	finish_aside(connection);
 }
 
 void
@@ -299,7 +340,7 @@ connection_open(Connection *connection, NodeTime wait_until, NodeTime deadline, 
 		{
 			int			tried = connection->hosts_tried + 1;
 
-			connection_close(connection);
+			close_current(connection);
 			connection->host_index = (connection->host_index + 1) % connection->hosts.count;
 			if (tried >= connection->hosts.count)
 				return TRANSPORT_BROKEN;

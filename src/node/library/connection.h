@@ -31,6 +31,7 @@ typedef struct Connection
 	ConnectionStage stage;
 	PGconn	   *conn;
 	PGresult   *result;			/* came, while the end of the answer has not */
+	PGconn	   *aside;			/* left while an answer was still to come; NULL: none */
 	PostgresPollingStatusType polling;
 	char		schema[140];	/* of the extension's functions, quoted, with a dot */
 	uint32_t	prepared;		/* bit i: statement i is prepared on this connection */
@@ -44,6 +45,8 @@ extern void connection_destroy(Connection *connection);
 extern TransportStatus connection_open(Connection *connection, NodeTime wait_until, NodeTime deadline,
 									   TransportFailure *failure);
 extern void connection_close(Connection *connection);
+/* As Transport.set_aside. */
+extern void connection_set_aside(Connection *connection);
 /* Sends what is unsent and waits for the one result; goes on when called again. */
 extern TransportStatus connection_result(Connection *connection, NodeTime deadline, PGresult **result,
 										 TransportFailure *failure);

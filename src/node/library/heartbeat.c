@@ -148,9 +148,7 @@ connect_to_server(AmoroNode *node)
 
 	if (status == TRANSPORT_DONE)
 		node->heartbeat.due = clock_now(&node->clock);
-	else if (status == TRANSPORT_WOKEN)
-		transport->close(transport);
-	else
+	else if (status != TRANSPORT_WOKEN)
 		lost(node, NULL, failure.message[0] ? failure.message : "no connection to the server in time");
 }
 
@@ -237,8 +235,7 @@ make_request(AmoroNode *node, const NodeRequest *request)
 			schedule(node, request->sent, outcome);
 			break;
 		case TRANSPORT_WOKEN:
-			transport->close(transport);
-			break;
+			break;				/* closing: heartbeat_release deals with the connection */
 		case TRANSPORT_TIMED_OUT:
 			lost(node, request, "no answer from the server in time");
 			break;
@@ -350,7 +347,7 @@ heartbeat_release(AmoroNode *node)
 		return;
 	transport->wake_reset(transport);
 	/* a connection that still waits for the answer to a heartbeat cannot be asked anything */
-	transport->close(transport);
+	transport->set_aside(transport);
 	pthread_mutex_lock(&node->lease_lock);
 	lease_request_begin(&node->lease, REQUEST_RELEASE, 0, &request);
 	pthread_mutex_unlock(&node->lease_lock);

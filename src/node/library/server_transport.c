@@ -314,6 +314,12 @@ server_close(Transport *transport)
 	connection_close(connection_of(transport));
 }
 
+static void
+server_set_aside(Transport *transport)
+{
+	connection_set_aside(connection_of(transport));
+}
+
 /* Behind a pooler a waiting heartbeat would keep a server session from everybody else. */
 static bool
 server_can_wait(const Transport *transport)
@@ -354,6 +360,7 @@ server_transport_create(const char *conninfo, const Registration *registration, 
 		.open = server_open,
 		.is_open = server_is_open,
 		.close = server_close,
+		.set_aside = server_set_aside,
 		.can_wait = server_can_wait,
 		.send = server_send,
 		.receive = server_receive,

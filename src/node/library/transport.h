@@ -75,6 +75,11 @@ struct Transport
 	TransportStatus (*open) (Transport *transport, NodeTime wait_until, NodeTime deadline, TransportFailure *failure);
 	bool		(*is_open) (const Transport *transport);
 	void		(*close) (Transport *transport);
+	/*
+	 * Leaves a connection on which an answer is still to come; open then makes another. close ends both, and gives that
+	 * answer a moment to come, lest the server should find its client gone while it speaks.
+	 */
+	void		(*set_aside) (Transport *transport);
 	/* Whether a heartbeat may wait at the server for news. */
 	bool		(*can_wait) (const Transport *transport);
 	/* Sends a request; detail is what the node says of itself (heartbeats), question is for lookups. */
