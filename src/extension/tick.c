@@ -132,7 +132,7 @@ LeaseTime
 tick_keep_up(void)
 {
 	LeaseTime	now = lease_clock_now();
-	Tick		newest;
+	Tick		newest = {0};
 	bool		confirmed = take_confirmed(&newest);
 	DatabaseEntry *entry;
 	int64		tick_us = 0;
