@@ -8,11 +8,14 @@ SELECT name, unit, context, vartype, min_val, max_val, boot_val
 SELECT name FROM pg_settings WHERE name LIKE 'amoro\_meta.%' AND short_desc = '';
 
 -- values outside of their limits, and a name that does not exist
+-- (versions of Postgres word the limits differently)
+\set VERBOSITY sqlstate
 ALTER SYSTEM SET amoro_meta.metadata_lease_fence_ms = 0;
 ALTER SYSTEM SET amoro_meta.metadata_lease_fence_ms = '25 hours';
 ALTER SYSTEM SET amoro_meta.ack_timeout = '-1s';
 ALTER SYSTEM SET amoro_meta.max_clock_drift_ppm = 200001;
 ALTER SYSTEM SET amoro_meta.lease_margin_ms = 0;
+\set VERBOSITY default
 ALTER SYSTEM SET amoro_meta.databases = 'a,,b';
 SET amoro_meta.no_such_setting = 1;
 
