@@ -68,6 +68,10 @@ my $cpu = sub { my @fields = split ' ', slurp_file('/proc/' . $node->pid . '/sta
 my $cpu_before = $cpu->();
 sleep 2;
 cmp_ok($cpu->() - $cpu_before, '<', 50, 'it does not spin while more clients wait');    # hundredths of a second, of 200
+$server->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+	WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()");
+sleep lease_seconds() + 0.5;
+is(http_exchange($crowd[0], '/healthz')->{status}, 200, 'and finds a descriptor for the database when it has to connect again');
 close $_ for splice @crowd, 0, 40;
 my $late = 0;
 for (@crowd)
