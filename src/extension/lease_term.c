@@ -174,9 +174,10 @@ lease_settings_check(LeaseSettings *settings, const char **message, const char *
 		(int64) guc_lease_margin_ms * 1000;
 
 	settings->tick_us = guc_require_synchronous_tick ? settings->lease_us / 8 : 0;
-	/* the age of a tick is measured by the clock of a deposed server, the grace by that of its successor */
-	settings->grace_us = settings->owed_us + settings->tick_us +
-		(settings->tick_us * guc_max_clock_drift_ppm + 999999) / 1000000;
+	/* the age of a tick is measured by the clock of a deposed server, the grace by that of its successor; rounded up */
+	settings->grace_us = settings->owed_us +
+		(settings->tick_us * (1000000 + guc_max_clock_drift_ppm) + 999999 - guc_max_clock_drift_ppm) /
+		(1000000 - guc_max_clock_drift_ppm);
 
 	if (lease < 4 * (int64) guc_heartbeat_interval)
 	{
