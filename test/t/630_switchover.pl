@@ -36,7 +36,7 @@ sub tables
 my @before = numbers($primary);
 my $previous = 'first';
 my @gaps;
-for my $round (1 .. 5)
+for my $round (1 .. 4)
 {
 	# every other time the old primary crashes, and comes back through pg_rewind
 	my $crash = $round % 2 == 0;
