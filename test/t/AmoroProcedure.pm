@@ -48,6 +48,8 @@ SELECT 'in flight: ' || procedure_id FROM amoro_meta.procedure WHERE outcome IS 
 UNION ALL SELECT 'claimed: ' || object_name FROM amoro_meta.procedure_claim
 UNION ALL SELECT 'marked: ' || table_name FROM amoro_meta.table_metadata WHERE state <> 'normal'
 UNION ALL SELECT 'marked: ' || database_name FROM amoro_meta.database WHERE state <> 'normal'
+UNION ALL SELECT 'never committed: ' || table_name FROM amoro_meta.table_metadata WHERE version = 0
+UNION ALL SELECT 'never committed: ' || database_name FROM amoro_meta.database WHERE version = 0
 UNION ALL SELECT 'removing: ' || node_name FROM amoro_meta.node WHERE removing
 UNION ALL SELECT 'gap before ' || version FROM
 	(SELECT version, lag(version) OVER (ORDER BY version) AS before FROM (SELECT DISTINCT version FROM amoro_meta.change) v) w
