@@ -55,6 +55,17 @@ change_install_callbacks(void)
 	RegisterXactCallback(change_transaction_ends, NULL);
 }
 
+/* See change.h. */
+void
+metadata_require_primary(void)
+{
+	if (RecoveryInProgress())
+		ereport(ERROR,
+				(errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION),
+				 errmsg("a standby does not answer for the metadata"),
+				 errhint("Connect to the primary server.")));
+}
+
 /* Prepares a statement once a session and keeps its plan. */
 static SPIPlanPtr
 kept_plan(SPIPlanPtr *plan, const char *statement, int count, Oid *types)

@@ -36,4 +36,7 @@ extern void change_install_callbacks(void);
  */
 extern bool change_prune(void);
 
+/* Raises 25006 on a standby, whose metadata may be of the past. */
+extern void metadata_require_primary(void);
+
 #endif							/* AMORO_META_CHANGE_H */

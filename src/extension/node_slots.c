@@ -4,7 +4,7 @@
  */
 #include "postgres.h"
 
-#include "access/xlog.h"
+#include "change.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "lease.h"
@@ -214,11 +214,7 @@ amoro_meta_current_term(PG_FUNCTION_ARGS)
 	DatabaseEntry *entry;
 	int64		term = 0;
 
-	if (RecoveryInProgress())
-		ereport(ERROR,
-				(errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION),
-				 errmsg("a standby does not answer for the metadata"),
-				 errhint("Connect to the primary server.")));
+	metadata_require_primary();
 	if (AmoroShared != NULL)
 	{
 		LWLockAcquire(AmoroShared->lock, LW_SHARED);

@@ -38,43 +38,22 @@ COMMENT ON FUNCTION amoro_meta.current_term() IS
 	'term of the coordinator of this database, 0 when none has begun one; refused with 25006 on a standby';
 REVOKE ALL ON FUNCTION amoro_meta.current_term() FROM PUBLIC;
 
+CREATE FUNCTION amoro_meta.append_change(object_kind text, operation text, catalog_name text, database_name text, table_name text,
+										 object_id bigint) RETURNS bigint
+	LANGUAGE c VOLATILE PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS 'MODULE_PATHNAME', 'amoro_meta_append_change';
+COMMENT ON FUNCTION amoro_meta.append_change(text, text, text, text, text, bigint) IS
+	'allocates the next version of the metadata for one change, as the last write of a transaction; it is published at its commit';
+REVOKE ALL ON FUNCTION amoro_meta.append_change(text, text, text, text, text, bigint) FROM PUBLIC;
+
 -- STABLE: counter and log are read in one snapshot, so what is pruned meanwhile is not silently missing.
 CREATE FUNCTION metadata_changes(after_version bigint, max_rows integer DEFAULT 1000)
 	RETURNS TABLE (version bigint, ordinal integer, object_kind text, operation text, catalog_name text, database_name text,
 				   table_name text, object_id bigint, detail jsonb)
-	LANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL RESTRICTED ROWS 100
+	LANGUAGE c STABLE SECURITY DEFINER PARALLEL RESTRICTED ROWS 100
 	SET search_path = pg_catalog, pg_temp
-	AS $$
-DECLARE
-	counter amoro_meta.metadata_version;
-	first_version bigint;
-	cut_version bigint;
-BEGIN
-	PERFORM amoro_meta.current_term();
-	IF after_version IS NULL OR max_rows IS NULL THEN
-		RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'after_version and max_rows must not be null';
-	END IF;
-	IF max_rows NOT BETWEEN 1 AND 100000 THEN
-		RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'max_rows must be between 1 and 100000',
-			DETAIL = format('It is %s.', max_rows);
-	END IF;
-	SELECT * INTO STRICT counter FROM amoro_meta.metadata_version;
-	IF after_version NOT BETWEEN counter.pruned_version AND counter.version THEN
-		RAISE EXCEPTION USING ERRCODE = 'AM006', MESSAGE = format('there is no history from version %s on', after_version),
-			DETAIL = format('The changes from version %s to version %s are kept.', counter.pruned_version + 1, counter.version),
-			HINT = 'Load everything anew: SELECT * FROM metadata_snapshot(''table'');';
-	END IF;
-	SELECT min(c.version) INTO first_version FROM amoro_meta.change c WHERE c.version > after_version;
-	-- the version that does not fit any more
-	SELECT c.version INTO cut_version FROM amoro_meta.change c
-		WHERE c.version > after_version ORDER BY c.version, c.ordinal OFFSET max_rows LIMIT 1;
-	RETURN QUERY
-		SELECT c.version, c.ordinal, c.object_kind, c.operation, c.catalog_name, c.database_name, c.table_name, c.object_id, c.detail
-		FROM amoro_meta.change c
-		WHERE c.version > after_version AND (cut_version IS NULL OR c.version < cut_version OR c.version = first_version)
-		ORDER BY c.version, c.ordinal;
-END;
-$$;
+	AS 'MODULE_PATHNAME', 'amoro_meta_metadata_changes';
 COMMENT ON FUNCTION metadata_changes(bigint, integer) IS
 	'the changes after a version, in order: whole versions, about max_rows rows, at least one version if there is any. '
 	'Errors: AM006 when the log does not reach back, or ahead, to that version, 22004 and 22023 bad arguments, 25006 on a standby';

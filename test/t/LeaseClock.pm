@@ -39,18 +39,11 @@ sub advance
 	return;
 }
 
-# Appends an empty change, as a step of the coordinator does it, without a procedure; returns its version.
+# Appends a change of nothing in particular, as a step of the coordinator does it, without a procedure; returns its version.
 sub change
 {
 	my ($server) = @_;
-	return $server->safe_psql('postgres', <<'SQL');
-SET search_path = pg_catalog, pg_temp;
-WITH v AS (UPDATE amoro_meta.metadata_version SET version = version + 1 RETURNING version)
-INSERT INTO amoro_meta.change (version, ordinal, object_kind, operation, catalog_name, object_id, changed_at)
-	SELECT version, 0, 'table', 'alter', 'c', 1, clock_timestamp() FROM v RETURNING version \gset
-SELECT count(*) AS ignored FROM amoro_meta.node_slots(:version) \gset
-\echo :version
-SQL
+	return $server->safe_psql('postgres', "SELECT amoro_meta.append_change('table', 'alter', 'c', 'd', 't', 1)");
 }
 
 # Submits a procedure, waits for at most 20 s, returns what wait_for_procedure says.

@@ -1,0 +1,316 @@
+/*
+ * propagation.c
+ *		How long a change takes to reach a number of live nodes and be acknowledged by all of them, against the
+ *		same with NOTIFY: one process, one epoll loop, a real connection for each node.
+ *
+ *	propagation CONNINFO NODES CHANGES ROUNDS lease|notify
+ *
+ * lease: every node waits in node_heartbeat; told of a version it asks for the changes and heartbeats with it, which
+ * is the ack. The change is appended, committed and published as the coordinator does it; the time ends when the last
+ * ack is in shared memory.
+ * notify: every listener has said LISTEN; the change is an fsynced commit with NOTIFY; a listener that hears of it
+ * calls one function over shared memory, its ack. The time ends when the last of them is answered.
+ *
+ * Prints the median, in milliseconds, of each round on a line of its own.
+ */
+#include <errno.h>
+#include <libpq-fe.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef struct Node
+{
+	PGconn	   *connection;
+	int			number;
+	char		id[32];
+	char		incarnation[40];
+	char		epoch[32];
+	long long	applied;
+	enum
+	{
+		WAITS,					/* in a heartbeat, or for a notification */
+		FETCHES,				/* the changes */
+		ACKNOWLEDGES
+	}			activity;
+} Node;
+
+static Node *nodes;
+static int	node_count;
+static bool leases;
+static char term[32];
+static PGconn *writer;
+static int	poller;
+static long long newest;
+static int	acknowledged;
+
+static void
+fail(const char *what, PGconn *connection)
+{
+	fprintf(stderr, "propagation: %s: %s\n", what, connection != NULL ? PQerrorMessage(connection) : strerror(errno));
+	exit(1);
+}
+
+static double
+now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1e3 + now.tv_nsec / 1e6;
+}
+
+static PGresult *
+run(PGconn *connection, const char *statement)
+{
+	PGresult   *result = PQexec(connection, statement);
+	ExecStatusType status = PQresultStatus(result);
+
+	if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK)
+		fail(statement, connection);
+	return result;
+}
+
+static PGconn *
+connect_to(const char *conninfo)
+{
+	PGconn	   *connection = PQconnectdb(conninfo);
+
+	if (PQstatus(connection) != CONNECTION_OK)
+		fail("connection", connection);
+	return connection;
+}
+
+static void
+prepare(PGconn *connection, const char *name, const char *statement)
+{
+	PGresult   *result = PQprepare(connection, name, statement, 0, NULL);
+
+	if (PQresultStatus(result) != PGRES_COMMAND_OK)
+		fail(statement, connection);
+	PQclear(result);
+}
+
+static void
+send_heartbeat(Node *node, const char *wait)
+{
+	char		applied[32];
+	const char *values[] = {node->id, node->incarnation, term, node->epoch, applied, wait};
+
+	snprintf(applied, sizeof(applied), "%lld", node->applied);
+	if (!PQsendQueryPrepared(node->connection, "heartbeat", 6, values, NULL, NULL, 0))
+		fail("heartbeat", node->connection);
+}
+
+static void
+send_fetch(Node *node)
+{
+	char		applied[32];
+	const char *values[] = {applied};
+
+	snprintf(applied, sizeof(applied), "%lld", node->applied);
+	if (!PQsendQueryPrepared(node->connection, "changes", 1, values, NULL, NULL, 0))
+		fail("changes", node->connection);
+	node->activity = FETCHES;
+}
+
+static void
+send_ack(Node *node)
+{
+	node->activity = ACKNOWLEDGES;
+	if (leases)
+		send_heartbeat(node, "0");
+	else if (!PQsendQueryPrepared(node->connection, "ack", 0, NULL, NULL, NULL, 0))
+		fail("ack", node->connection);
+}
+
+/* What a node does with an answer. */
+static void
+handle_result(Node *node, PGresult *result)
+{
+	if (PQresultStatus(result) != PGRES_TUPLES_OK)
+		fail("answer", node->connection);
+	if (node->activity == FETCHES)
+	{
+		if (PQntuples(result) > 0)
+			node->applied = strtoll(PQgetvalue(result, PQntuples(result) - 1, 0), NULL, 10);
+		send_ack(node);
+		return;
+	}
+	if (node->activity == ACKNOWLEDGES)
+	{
+		if (!leases || node->applied >= newest)
+			acknowledged++;
+		node->activity = WAITS;
+	}
+	if (!leases)
+		return;
+	if (strcmp(PQgetvalue(result, 0, 0), "granted") != 0)
+		fail("a node was not granted a lease", NULL);
+	if (strtoll(PQgetvalue(result, 0, 1), NULL, 10) > node->applied)
+		send_fetch(node);
+	else
+		send_heartbeat(node, "5 s");
+}
+
+static void
+handle_input(Node *node)
+{
+	PGnotify   *notification;
+	PGresult   *result;
+
+	if (!PQconsumeInput(node->connection))
+		fail("input", node->connection);
+	/* A prepared statement has one result, then NULL; what is sent next must come after that. */
+	while (!PQisBusy(node->connection) && (result = PQgetResult(node->connection)) != NULL)
+	{
+		PGresult   *end;
+
+		while ((end = PQgetResult(node->connection)) != NULL)
+			PQclear(end);
+		handle_result(node, result);
+		PQclear(result);
+	}
+	while ((notification = PQnotifies(node->connection)) != NULL)
+	{
+		PQfreemem(notification);
+		if (node->activity == WAITS)
+			send_ack(node);
+	}
+}
+
+/* Serves the connections until all have acknowledged, or for that many milliseconds when it is not negative. */
+static void
+serve(double milliseconds)
+{
+	double		end = now_ms() + milliseconds;
+	struct epoll_event events[256];
+
+	while (milliseconds < 0 ? acknowledged < node_count : now_ms() < end)
+	{
+		int			count = epoll_wait(poller, events, 256, milliseconds < 0 ? 1000 : 5);
+
+		if (count < 0 && errno != EINTR)
+			fail("epoll_wait", NULL);
+		for (int i = 0; i < count; i++)
+			handle_input(events[i].data.ptr);
+	}
+}
+
+static void
+open_node(const char *conninfo, int number)
+{
+	Node	   *node = &nodes[number];
+	struct epoll_event event = {.events = EPOLLIN, .data.ptr = node};
+
+	node->number = number;
+	node->connection = connect_to(conninfo);
+	if (leases)
+	{
+		char		statement[400];
+		PGresult   *result;
+
+		snprintf(node->incarnation, sizeof(node->incarnation), "%08x-0000-4000-8000-%012x", (unsigned) getpid(), (unsigned) number);
+		snprintf(statement, sizeof(statement), "SELECT node_id, term, lease_epoch, metadata_version FROM register_node('bench %d', '%s')",
+				 number, node->incarnation);
+		result = run(node->connection, statement);
+		snprintf(node->id, sizeof(node->id), "%s", PQgetvalue(result, 0, 0));
+		snprintf(term, sizeof(term), "%s", PQgetvalue(result, 0, 1));
+		snprintf(node->epoch, sizeof(node->epoch), "%s", PQgetvalue(result, 0, 2));
+		node->applied = strtoll(PQgetvalue(result, 0, 3), NULL, 10);
+		PQclear(result);
+		snprintf(statement, sizeof(statement), "SELECT answer FROM activate_node(%s, '%s', %s, %s, %lld)", node->id, node->incarnation,
+				 term, node->epoch, node->applied);
+		PQclear(run(node->connection, statement));
+		prepare(node->connection, "heartbeat",
+				"SELECT answer, metadata_version FROM node_heartbeat($1, $2, $3, $4, $5, $6)");
+		prepare(node->connection, "changes", "SELECT version, object_kind, operation, catalog_name, database_name, table_name"
+				" FROM metadata_changes($1)");
+	}
+	else
+	{
+		PQclear(run(node->connection, "LISTEN amoro_bench"));
+		prepare(node->connection, "ack", "SELECT pg_stat_get_db_numbackends(1)");
+	}
+	if (epoll_ctl(poller, EPOLL_CTL_ADD, PQsocket(node->connection), &event) != 0)
+		fail("epoll_ctl", NULL);
+	if (leases)
+		send_heartbeat(node, "5 s");
+}
+
+/* One change from its statement to the last ack, in milliseconds. */
+static double
+one_change(void)
+{
+	double		start = now_ms();
+	PGresult   *result;
+
+	acknowledged = 0;
+	if (leases)
+	{
+		newest++;
+		result = run(writer, "SELECT bench_append()");
+	}
+	else
+		result = run(writer, "WITH v AS (UPDATE bench_version SET version = version + 1 RETURNING version),"
+					 " c AS (INSERT INTO bench_change SELECT version, 0, 'table', 'alter', 'c', 'd', 't' FROM v)"
+					 " SELECT pg_notify('amoro_bench', version::text) FROM v");
+	PQclear(result);
+	serve(-1);
+	return now_ms() - start;
+}
+
+static int
+compare(const void *a, const void *b)
+{
+	double		difference = *(const double *) a - *(const double *) b;
+
+	return difference < 0 ? -1 : difference > 0;
+}
+
+int
+main(int argc, char **argv)
+{
+	int			changes;
+	int			rounds;
+	double	   *times;
+	PGresult   *result;
+
+	if (argc != 6)
+	{
+		fprintf(stderr, "usage: propagation CONNINFO NODES CHANGES ROUNDS lease|notify\n");
+		return 2;
+	}
+	node_count = atoi(argv[2]);
+	changes = atoi(argv[3]);
+	rounds = atoi(argv[4]);
+	leases = strcmp(argv[5], "lease") == 0;
+	nodes = calloc(node_count, sizeof(Node));
+	times = calloc(changes, sizeof(double));
+	poller = epoll_create1(0);
+	writer = connect_to(argv[1]);
+	for (int i = 0; i < node_count; i++)
+		open_node(argv[1], i);
+	result = run(writer, "SELECT version FROM amoro_meta.metadata_version");
+	newest = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
+	PQclear(result);
+	serve(500);
+	for (int round = 0; round < rounds; round++)
+	{
+		for (int i = 0; i < changes; i++)
+		{
+			times[i] = one_change();
+			/* the nodes are to wait again, as they do between changes that are rare */
+			serve(node_count / 10 + 5);
+		}
+		qsort(times, changes, sizeof(double), compare);
+		printf("%.3f\n", times[changes / 2]);
+		fflush(stdout);
+	}
+	return 0;
+}
