@@ -15,6 +15,7 @@ ISOLATION = $(patsubst test/specs/%.spec,%,$(sort $(wildcard test/specs/*.spec))
 ISOLATION_OPTS = --inputdir=test
 TAP_TESTS = 1
 PROVE_TESTS = test/t/*.pl
+export AMORO_NODE ?= $(CURDIR)/src/node/build/amoro-node
 EXTRA_CLEAN = amoro_meta--$(EXTVERSION).sql
 
 PG_CPPFLAGS = -DAMORO_META_VERSION='"$(EXTVERSION)"' -Isrc/extension
@@ -25,6 +26,8 @@ with_llvm = no
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
+# Makefile.global empties it
+PROVE_FLAGS += -I test/t
 
 $(OBJS): $(wildcard src/extension/*.h) amoro_meta.control
 
