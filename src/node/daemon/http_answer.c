@@ -29,7 +29,8 @@ static const Status statuses[] = {
 
 enum
 {
-	STATUS_COUNT = sizeof(statuses) / sizeof(statuses[0])
+	STATUS_COUNT = sizeof(statuses) / sizeof(statuses[0]),
+	USUAL_HEADERS = 8			/* more would be no error */
 };
 
 static atomic_llong status_counts[STATUS_COUNT];
@@ -49,6 +50,7 @@ http_answer_begin(h2o_req_t *request, int status)
 {
 	request->res.status = status;
 	request->res.reason = statuses[status_index(status)].reason;
+	h2o_vector_reserve(&request->pool, &request->res.headers, USUAL_HEADERS);
 	/* A cache between us and the client would answer after our lease has ended. */
 	h2o_add_header(&request->pool, &request->res.headers, H2O_TOKEN_CACHE_CONTROL, NULL, H2O_STRLIT("no-store"));
 }

@@ -173,7 +173,7 @@ configure(HttpServer *server)
 	h2o_handler_t *handler;
 
 	h2o_config_init(configuration);
-	configuration->server_name = h2o_iovec_init(H2O_STRLIT("amoro-node"));
+	configuration->server_name = h2o_iovec_init(NULL, 0);	/* no header of that name: it says nothing to anybody */
 	configuration->max_request_entity_size = MAX_REQUEST_BODY;
 	configuration->http1.req_timeout = (uint64_t) server->options->client_timeout_ms;
 	/* HTTP/2 answers wait in a queue of the library: a ticket would be checked before its answer leaves. */
