@@ -37,6 +37,12 @@ node_remove_commit(Procedure *procedure)
 
 	if (!lease_node_gone(MyDatabaseId, procedure->object_id, &procedure->look_again_at))
 		return ACTION_WAIT;
+	/* the process may be out of touch: it must not register again once somebody else has the name */
+	procedure_sql("INSERT INTO amoro_meta.superseded_incarnation"
+				  " (node_id, incarnation, registered_by, superseded_at, lease_owed)"
+				  " SELECT node_id, incarnation, registered_by, clock_timestamp(), false"
+				  " FROM amoro_meta.node WHERE node_id = $1",
+				  SPI_OK_INSERT, 1, &id);
 	procedure_sql("DELETE FROM amoro_meta.node WHERE node_id = $1", SPI_OK_DELETE, 1, &id);
 	return ACTION_NEXT;
 }

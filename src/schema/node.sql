@@ -23,10 +23,10 @@ CREATE TABLE amoro_meta.superseded_incarnation
 	registered_by	regrole NOT NULL,
 	superseded_at	timestamptz NOT NULL,
 	lease_owed		boolean NOT NULL,
-	PRIMARY KEY (node_id, incarnation)
+	PRIMARY KEY (incarnation, node_id)
 );
 COMMENT ON TABLE amoro_meta.superseded_incarnation IS
-	'older processes of the nodes: they never become current again, and those that may hold a lease count until it is over; '
+	'older processes of the nodes, and those of removed nodes: they never become current again, and those that may hold a lease count until it is over; '
 	'node 0 stands for nodes that were lost in a failover';
 CREATE INDEX superseded_incarnation_lease_owed ON amoro_meta.superseded_incarnation (node_id) WHERE lease_owed;
 SELECT pg_catalog.pg_extension_config_dump('amoro_meta.superseded_incarnation', '');
@@ -142,25 +142,41 @@ $$;
 COMMENT ON FUNCTION amoro_meta.lock_node(text, uuid, text, text, integer) IS 'finds or makes the row of a node, and locks it';
 REVOKE ALL ON FUNCTION amoro_meta.lock_node(text, uuid, text, text, integer) FROM PUBLIC;
 
+-- Whatever the node is called now: a process that was out of touch when its node was removed must not oust the one that came after.
+CREATE FUNCTION amoro_meta.refuse_superseded(node_name text, incarnation uuid) RETURNS void
+	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	removed boolean := (SELECT bool_and(n.node_id IS NULL)
+						FROM amoro_meta.superseded_incarnation s LEFT JOIN amoro_meta.node n ON n.node_id = s.node_id
+						WHERE s.incarnation = refuse_superseded.incarnation);
+BEGIN
+	IF removed IS NOT NULL THEN
+		RAISE EXCEPTION USING ERRCODE = 'AM003',
+			MESSAGE = format('incarnation %s of node "%s" is not the current one', incarnation, node_name),
+			DETAIL = CASE WHEN removed THEN 'The node was removed.'
+				ELSE 'A newer process has registered under the name of this node.' END,
+			HINT = 'Stop this process, or register it under a name of its own.';
+	END IF;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.refuse_superseded(text, uuid) IS
+	'raises AM003 for a process that has given way to another, or whose node was removed';
+REVOKE ALL ON FUNCTION amoro_meta.refuse_superseded(text, uuid) FROM PUBLIC;
+
 CREATE FUNCTION amoro_meta.supersede_incarnation(node amoro_meta.node, incarnation uuid) RETURNS void
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 BEGIN
-	IF EXISTS (SELECT FROM amoro_meta.superseded_incarnation s
-			   WHERE s.node_id = node.node_id AND s.incarnation = supersede_incarnation.incarnation) THEN
-		RAISE EXCEPTION USING ERRCODE = 'AM003',
-			MESSAGE = format('incarnation %s of node "%s" is not the current one', incarnation, node.node_name),
-			DETAIL = 'A newer process has registered under the name of this node.',
-			HINT = 'Stop this process, or register it under a name of its own.';
-	END IF;
 	INSERT INTO amoro_meta.superseded_incarnation (node_id, incarnation, registered_by, superseded_at, lease_owed)
 		VALUES (node.node_id, node.incarnation, node.registered_by, clock_timestamp(),
 				amoro_meta.may_hold_lease(node.node_id, node.incarnation));
 END;
 $$;
 COMMENT ON FUNCTION amoro_meta.supersede_incarnation(amoro_meta.node, uuid) IS
-	'records that the current incarnation of a node gives way to another; AM003 when that one gave way before';
+	'records that the current incarnation of a node gives way to another';
 REVOKE ALL ON FUNCTION amoro_meta.supersede_incarnation(amoro_meta.node, uuid) FROM PUBLIC;
 
 CREATE FUNCTION register_node(node_name text, incarnation uuid, node_kind text DEFAULT 'node', endpoint text DEFAULT NULL,
@@ -184,6 +200,7 @@ BEGIN
 			MESSAGE = format('node "%s" is being removed', node_name),
 			HINT = 'Register it again when the removal has ended, see the view procedures.';
 	END IF;
+	PERFORM amoro_meta.refuse_superseded(node_name, incarnation);
 	IF node.incarnation <> register_node.incarnation THEN
 		PERFORM amoro_meta.supersede_incarnation(node, register_node.incarnation);
 	END IF;
@@ -199,7 +216,7 @@ END;
 $$;
 COMMENT ON FUNCTION register_node(text, uuid, text, text, integer) IS
 	'registers a process as the node of that name, in place of an older process; it starts fenced: load, then activate_node. '
-	'Errors: AM003 this process was superseded, AM005 no coordinator, AM401 being removed, 42501 name of another role, '
+	'Errors: AM003 this process was superseded or its node removed, AM005 no coordinator, AM401 being removed, 42501 name of another role, '
 	'0A000 unknown protocol version, 53400 no room (amoro_meta.max_nodes), 22004 and 22023 bad arguments, 25006 on a standby';
 REVOKE ALL ON FUNCTION register_node(text, uuid, text, text, integer) FROM PUBLIC;
 

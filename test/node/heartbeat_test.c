@@ -484,7 +484,7 @@ test_unknown(void **state)
 	world->server.slot.state = SLOT_UNKNOWN;
 	world_run(world, SECOND);
 	assert_true(status_of(world).serving);
-	assert_string_not_equal(world->server.slot.incarnation, incarnation);
+	assert_string_equal(world->server.slot.incarnation, incarnation);
 	world_destroy(world);
 }
 

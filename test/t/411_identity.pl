@@ -93,6 +93,19 @@ is(run_procedure($server, "remove_node('n1', null, null)"), 'done', 'a running n
 is($third->wait_for_exit, 6, 'the process ends with the exit code for that');
 is($server->safe_psql('postgres', "SELECT count(*) FROM node_status WHERE node_name = 'n1'"), 0, 'nothing is left of it');
 
+# One that does not run is removed too; when it goes on, the process that has the name by then stays.
+my $sleeper = AmoroNode->start(conninfo => $conninfo);
+$sleeper->wait_for_serving;
+kill 'STOP', $sleeper->pid;
+is(run_procedure($server, "remove_node('n1', null, null)"), 'done', 'a node that is stopped is removed');
+my $fourth = AmoroNode->start(conninfo => $conninfo);
+$fourth->wait_for_serving;
+kill 'CONT', $sleeper->pid;
+is($sleeper->wait_for_exit, 5, 'when it goes on, it ends');
+like($sleeper->log_text, qr/is not the current one/, 'because it is no longer the one of that name');
+is($fourth->get('/healthz')->{status}, 200, 'and the newer process serves on');
+is($fourth->stop, 0, 'until it is stopped');
+
 # Privilege is checked when a node registers, and a name belongs to the role that registered it.
 $server->safe_psql('postgres', 'CREATE ROLE stranger LOGIN');
 my $stranger = AmoroNode->start(conninfo => conninfo($server, user => 'stranger'), name => 'n2', no_wait => 1);

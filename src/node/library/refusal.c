@@ -65,14 +65,15 @@ needs_operator(Lease *lease)
 	return LEASE_RETRY_SLOWLY;
 }
 
-/* The server has never heard of this process, or no longer: another process may have had the name meanwhile. */
+/*
+ * The server has never heard of this node, or no longer. Under the same incarnation, so that the server can tell a
+ * registration that was lost from a process that had to give way meanwhile.
+ */
 static LeaseOutcome
-register_anew(Lease *lease, const char *message)
+register_again(Lease *lease, const char *message)
 {
 	lease_fence(lease, AMORO_NODE_FENCED, message);
 	lease->registered = false;
-	if (!random_incarnation(lease->incarnation))
-		return LEASE_RETRY;
 	return ++lease->fruitless < 2 ? LEASE_GO_ON : LEASE_RETRY;
 }
 
@@ -87,7 +88,7 @@ lease_refused(Lease *lease, const NodeRequest *request, const char *sqlstate, co
 	switch (classify(request, sqlstate))
 	{
 		case REFUSAL_UNKNOWN_NODE:
-			return register_anew(lease, message);
+			return register_again(lease, message);
 		case REFUSAL_SUPERSEDED:
 			lease_fence(lease, AMORO_NODE_SUPERSEDED, message);
 			return LEASE_GO_ON;
