@@ -16,6 +16,7 @@ class Request:
         self.start = self.pending = history.now()
         self.received = False
         self.frozen = instance.paused
+        self.caught = False         # it was on its way when the process was stopped
 
     def freeze(self):
         """The process stands still: if there is no answer yet, there will be none until it goes on."""
@@ -24,7 +25,7 @@ class Request:
         try:
             self.socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
         except BlockingIOError:
-            self.frozen = True
+            self.frozen = self.caught = True
         except OSError:
             pass
 
@@ -93,7 +94,7 @@ class Reader:
 
     def record_answer(self, instance, request, key, status, headers, body):
         answer = {'node': self.node.name, 'instance': instance.number, 'reader': self.number, 'key': key,
-                  'start': request.start, 'pending': request.pending, 'status': status,
+                  'start': request.start, 'pending': request.pending, 'caught': request.caught, 'status': status,
                   'metadata_version': int(headers.get('amoro-metadata-version', -1))}
         if status == 200:
             document = json.loads(body)

@@ -1,5 +1,6 @@
 """One run: a server, nodes, readers, clients, a schedule of faults; then quiet, and a last look."""
 import asyncio
+import glob
 import os
 import random
 import re
@@ -41,14 +42,14 @@ SELECT format('procedure %s was quarantined: %s', procedure_id, error_message) F
 
 
 class Trial:
-    def __init__(self, directory, seed, seconds, node_count, programs, node_program, user, kinds=None):
+    def __init__(self, directory, seed, seconds, node_count, programs, node_program, user, kinds=None, faketime=True):
         self.directory = directory
         self.seed = seed
         self.history = History(os.path.join(directory, 'history.jsonl'))
         self.record = self.history.record
         self.server = Server(directory, programs, user)
         self.schedule = schedule.make(seed, seconds, node_count, LEASE_MS / 1000, kinds, LEASES_MS)
-        with_faketime = os.path.exists(FAKETIME)
+        with_faketime = faketime and os.path.exists(FAKETIME)
         self.nodes = [Node(f'node-{number + 1}', self.server, directory, node_program, self.record, seed,
                            with_faketime and number % 2 == 1)
                       for number in range(node_count)]
@@ -90,6 +91,7 @@ class Trial:
                 await node.end()
             await asyncio.to_thread(self.server.control, 'stop', 'immediate', check=False)
             self.check_server_log()
+            self.check_node_logs()
             self.history.close()
 
     async def start(self, tasks):
@@ -153,6 +155,14 @@ class Trial:
                 self.violate('server log', line)
             elif match and match.group(4) in ('ERROR', 'FATAL', 'PANIC') and not allowed(*match.groups()):
                 self.violate('server log', line)
+
+    def check_node_logs(self):
+        """What a node built with a sanitizer, or the C library, complains about."""
+        for path in glob.glob(os.path.join(self.directory, 'node-*.log')):
+            with open(path, encoding='utf-8', errors='replace') as file:
+                for line in file:
+                    if re.search(r'Sanitizer|runtime error:|Assertion|corrupted|double free', line):
+                        self.violate('node log', f'{os.path.basename(path)}: {line.strip()}')
 
 
 def allowed(backend, application, code, severity, text):
