@@ -182,7 +182,7 @@ SELECT state, procedure_id FROM tables;
 SELECT cancel_procedure(:id);
 SELECT operation FROM amoro_meta.change ORDER BY version DESC, ordinal DESC LIMIT 1;
 -- the same with its own timeout
-CALL pg_temp.hold($$drop_table('lake', 'db', 'once', timeout => '200 ms')$$, 'pre_drop') \gset
+CALL pg_temp.hold($$drop_table('lake', 'db', 'once', timeout => '3 s')$$, 'pre_drop') \gset
 SELECT wait_for_procedure(:id, '30 s');
 SELECT outcome, error_code, error_message FROM procedure_status(:id);
 -- names that are being made: nobody can take them, and they are gone again when the procedure is rolled back

@@ -41,7 +41,7 @@ my $pid = coordinator_pid();
 # P03: a node is alive and does not apply; the drop fails. The table is as before, and can be dropped again.
 {
 	activate_node($server, 'stuck');
-	my $procedure = query("SELECT drop_table('lake', 'd', 't', timeout => '300 ms')");
+	my $procedure = query("SELECT drop_table('lake', 'd', 't', timeout => '3 s')");
 	wait_for_state($procedure, 'pre_drop');
 	is(query("SELECT state FROM metadata_lookup('table', 'lake', 'd', 't')"), 'pre_drop', 'P03: readers see the marker');
 	is(wait_for_end($server, $procedure), 'rolled_back', 'P03: the drop that a live node holds up ends when its time is over');
@@ -165,7 +165,7 @@ $pid = coordinator_pid();
 	is(query("SELECT state FROM tables WHERE table_name = 't'"), 'normal', 'P11: no effect without its record');
 	is(() = $server->log_text($position) =~ /failed in state/g, 1, 'P11: one line in the log for many attempts');
 	is(query("SELECT deadline IS NOT NULL FROM procedure_status($procedure)"), 't', 'P11: it is not tried for ever');
-	my $timed = query("SELECT drop_table('lake', 'd', 'u', timeout => '400 ms')");
+	my $timed = query("SELECT drop_table('lake', 'd', 'u', timeout => '3 s')");
 	is(wait_for_end($server, $timed), 'rolled_back', 'P11: it is not tried for longer than its time');
 	like(query("SELECT error_message, error_detail FROM procedure_status($timed)"),
 		qr/^procedure timed out\|.*attempts failed with 53100: disk is full/, 'P11: it says what was in the way');
