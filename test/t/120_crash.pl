@@ -24,7 +24,8 @@ sub workers_of
 		my ($pid) = $file =~ m{/proc/(\d+)/};
 		next unless (readlink($file) // '') eq $data;
 		open my $title, '<', "/proc/$pid/cmdline" or next;
-		push @pids, $pid if (<$title> // '') =~ /amoro_meta/;
+		# the path of the program may have the name in it as well
+		push @pids, $pid if (<$title> // '') =~ /^postgres: .*amoro_meta/;
 	}
 	return @pids;
 }
