@@ -141,9 +141,8 @@ SELECT count(*) FROM procedures WHERE request_id = :'request';
 SELECT t, pg_temp.attempt(format($$SELECT drop_table('lake', 'db', 'once', timeout => %L)$$, t)) FROM unnest(ARRAY['0', '-1 s', '2 years', '178000000 years']) t;
 
 -- what is in flight: a silent node holds it up; the second procedure is refused, and told which one is in its way
-SELECT (register_node('silent', 'b0000000-0000-0000-0000-000000000001')).answer;
 -- by a clock that is a minute ahead: the lease outlasts what is tested under it
-CREATE FUNCTION pg_temp.renew_lease() RETURNS text LANGUAGE plpgsql AS $$
+CREATE FUNCTION pg_temp.hold_lease() RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	answer text;
 BEGIN
@@ -154,10 +153,13 @@ BEGIN
 	RETURN answer;
 END;
 $$;
--- submits under a fresh lease and waits until the state is reached
+-- submits under the lease of a new process of the node and waits until the state is reached
 CREATE PROCEDURE pg_temp.hold(statement text, wanted text, INOUT id bigint DEFAULT NULL) LANGUAGE plpgsql AS $$
 BEGIN
-	IF pg_temp.renew_lease() <> 'granted' THEN RAISE 'no lease'; END IF;
+	PERFORM release_node(n.node_id, n.incarnation) FROM nodes n;
+	PERFORM register_node('silent', gen_random_uuid());
+	COMMIT;
+	IF pg_temp.hold_lease() <> 'granted' THEN RAISE 'no lease'; END IF;
 	COMMIT;
 	EXECUTE 'SELECT ' || statement INTO id;
 	COMMIT;
@@ -199,7 +201,6 @@ SELECT replace(pg_temp.attempt($$SELECT create_table('lake', 'made', 't', '{"for
 -- the lease ends: forward
 SELECT release_node(node_id, incarnation) FROM nodes;
 SELECT wait_for_procedure(:id, '30 s');
-SELECT (register_node('silent', 'b0000000-0000-0000-0000-000000000002')).answer;
 -- a database that is being dropped: its tables share its marker; and back
 CALL pg_temp.hold($$drop_database('lake', 'db', cascade => true)$$, 'pre_drop') \gset
 SELECT database_name, table_name, state, procedure_id = :id FROM tables;
