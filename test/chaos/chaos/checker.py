@@ -23,6 +23,7 @@ class Checker:
     def __init__(self, events):
         self.events = events
         self.violations = []
+        self.forgiven = 0           # see forgive_caught
         self.of = defaultdict(list)
         for event in events:
             self.of[event['event']].append(event)
@@ -144,6 +145,7 @@ class Checker:
         for violations in caught.values():
             if len(violations) == 1:
                 self.violations.remove(violations[0])
+                self.forgiven += 1
                 answer = violations[0]['answer']
                 self.check_answer({**answer, 'pending': answer['start']})
 
