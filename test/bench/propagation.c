@@ -5,11 +5,11 @@
  *
  *	propagation CONNINFO NODES CHANGES ROUNDS lease|notify
  *
- * lease: every node waits in node_heartbeat; told of a version it asks for the changes and heartbeats with it, which
- * is the ack. The change is appended, committed and published as the coordinator does it; the time ends when the last
- * ack is in shared memory.
- * notify: every listener has said LISTEN; the change is an fsynced commit with NOTIFY; a listener that hears of it
- * calls one function over shared memory, its ack. The time ends when the last of them is answered.
+ * lease: every node waits in node_heartbeat; told of a version it reads the changes and heartbeats with it, which is
+ * the ack and waits for the next news. A change is appended, committed and published as the coordinator does it; its
+ * time ends when the verdict is PROCEED.
+ * notify: every node is a bare listener; a change is a commit of as many rows with NOTIFY; a listener that hears of it
+ * sends a heartbeat at once, the ack in shared memory. The time ends when the last of them is answered.
  *
  * Prints the median, in milliseconds, of each round on a line of its own.
  */
@@ -123,10 +123,9 @@ static void
 send_ack(Node *node)
 {
 	node->activity = ACKNOWLEDGES;
-	if (leases)
-		send_heartbeat(node, "0");
-	else if (!PQsendQueryPrepared(node->connection, "ack", 0, NULL, NULL, NULL, 0))
-		fail("ack", node->connection);
+	send_heartbeat(node, leases ? "5 s" : "0");
+	if (leases && node->applied >= newest)
+		acknowledged++;
 }
 
 /* What a node does with an answer. */
@@ -142,17 +141,14 @@ handle_result(Node *node, PGresult *result)
 		send_ack(node);
 		return;
 	}
-	if (node->activity == ACKNOWLEDGES)
-	{
-		if (!leases || node->applied >= newest)
-			acknowledged++;
-		node->activity = WAITS;
-	}
-	if (!leases)
-		return;
 	if (strcmp(PQgetvalue(result, 0, 0), "granted") != 0)
 		fail("a node was not granted a lease", NULL);
-	if (strtoll(PQgetvalue(result, 0, 1), NULL, 10) > node->applied)
+	if (!leases)
+	{
+		node->activity = WAITS;
+		acknowledged++;
+	}
+	else if (strtoll(PQgetvalue(result, 0, 1), NULL, 10) > node->applied)
 		send_fetch(node);
 	else
 		send_heartbeat(node, "5 s");
@@ -207,40 +203,48 @@ open_node(const char *conninfo, int number)
 {
 	Node	   *node = &nodes[number];
 	struct epoll_event event = {.events = EPOLLIN, .data.ptr = node};
+	char		statement[400];
+	PGresult   *result;
 
 	node->number = number;
 	node->connection = connect_to(conninfo);
+	snprintf(node->incarnation, sizeof(node->incarnation), "%08x-0000-4000-8000-%012x", (unsigned) getpid(), (unsigned) number);
+	snprintf(statement, sizeof(statement), "SELECT node_id, term, lease_epoch, metadata_version FROM register_node('bench %d', '%s')",
+			 number, node->incarnation);
+	result = run(node->connection, statement);
+	snprintf(node->id, sizeof(node->id), "%s", PQgetvalue(result, 0, 0));
+	snprintf(term, sizeof(term), "%s", PQgetvalue(result, 0, 1));
+	snprintf(node->epoch, sizeof(node->epoch), "%s", PQgetvalue(result, 0, 2));
+	node->applied = strtoll(PQgetvalue(result, 0, 3), NULL, 10);
+	PQclear(result);
+	snprintf(statement, sizeof(statement), "SELECT answer FROM activate_node(%s, '%s', %s, %s, %lld)", node->id, node->incarnation,
+			 term, node->epoch, node->applied);
+	PQclear(run(node->connection, statement));
+	prepare(node->connection, "heartbeat", "SELECT answer, metadata_version FROM node_heartbeat($1, $2, $3, $4, $5, $6)");
 	if (leases)
-	{
-		char		statement[400];
-		PGresult   *result;
-
-		snprintf(node->incarnation, sizeof(node->incarnation), "%08x-0000-4000-8000-%012x", (unsigned) getpid(), (unsigned) number);
-		snprintf(statement, sizeof(statement), "SELECT node_id, term, lease_epoch, metadata_version FROM register_node('bench %d', '%s')",
-				 number, node->incarnation);
-		result = run(node->connection, statement);
-		snprintf(node->id, sizeof(node->id), "%s", PQgetvalue(result, 0, 0));
-		snprintf(term, sizeof(term), "%s", PQgetvalue(result, 0, 1));
-		snprintf(node->epoch, sizeof(node->epoch), "%s", PQgetvalue(result, 0, 2));
-		node->applied = strtoll(PQgetvalue(result, 0, 3), NULL, 10);
-		PQclear(result);
-		snprintf(statement, sizeof(statement), "SELECT answer FROM activate_node(%s, '%s', %s, %s, %lld)", node->id, node->incarnation,
-				 term, node->epoch, node->applied);
-		PQclear(run(node->connection, statement));
-		prepare(node->connection, "heartbeat",
-				"SELECT answer, metadata_version FROM node_heartbeat($1, $2, $3, $4, $5, $6)");
 		prepare(node->connection, "changes", "SELECT version, object_kind, operation, catalog_name, database_name, table_name"
 				" FROM metadata_changes($1)");
-	}
 	else
-	{
 		PQclear(run(node->connection, "LISTEN amoro_bench"));
-		prepare(node->connection, "ack", "SELECT pg_stat_get_db_numbackends(1)");
-	}
 	if (epoll_ctl(poller, EPOLL_CTL_ADD, PQsocket(node->connection), &event) != 0)
 		fail("epoll_ctl", NULL);
 	if (leases)
 		send_heartbeat(node, "5 s");
+}
+
+/* Whether the server has seen every ack. */
+static bool
+proceeds(void)
+{
+	char		statement[100];
+	PGresult   *result;
+	bool		yes;
+
+	snprintf(statement, sizeof(statement), "SELECT verdict FROM broadcast_verdict(%lld)", newest);
+	result = run(writer, statement);
+	yes = strcmp(PQgetvalue(result, 0, 0), "PROCEED") == 0;
+	PQclear(result);
+	return yes;
 }
 
 /* One change from its statement to the last ack, in milliseconds. */
@@ -254,7 +258,7 @@ one_change(void)
 	if (leases)
 	{
 		newest++;
-		result = run(writer, "SELECT bench_append()");
+		result = run(writer, "SELECT amoro_meta.append_change('table', 'alter', 'c', 'd', 't', 1)");
 	}
 	else
 		result = run(writer, "WITH v AS (UPDATE bench_version SET version = version + 1 RETURNING version),"
@@ -262,7 +266,19 @@ one_change(void)
 					 " SELECT pg_notify('amoro_bench', version::text) FROM v");
 	PQclear(result);
 	serve(-1);
+	while (leases && !proceeds())
+		;
 	return now_ms() - start;
+}
+
+/* So that the next run does not wait for this node. */
+static void
+release(const Node *node)
+{
+	char		statement[200];
+
+	snprintf(statement, sizeof(statement), "SELECT release_node(%s, '%s')", node->id, node->incarnation);
+	PQclear(run(writer, statement));
 }
 
 static int
@@ -299,7 +315,7 @@ main(int argc, char **argv)
 	result = run(writer, "SELECT version FROM amoro_meta.metadata_version");
 	newest = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
 	PQclear(result);
-	serve(500);
+	serve(1000);
 	for (int round = 0; round < rounds; round++)
 	{
 		for (int i = 0; i < changes; i++)
@@ -312,5 +328,7 @@ main(int argc, char **argv)
 		printf("%.3f\n", times[changes / 2]);
 		fflush(stdout);
 	}
+	for (int i = 0; i < node_count; i++)
+		release(&nodes[i]);
 	return 0;
 }
