@@ -67,25 +67,6 @@ CREATE FUNCTION amoro_meta.may_hold_lease(node_id bigint, incarnation uuid) RETU
 COMMENT ON FUNCTION amoro_meta.may_hold_lease(bigint, uuid) IS 'false when this incarnation of a node surely holds no lease';
 REVOKE ALL ON FUNCTION amoro_meta.may_hold_lease(bigint, uuid) FROM PUBLIC;
 
-CREATE FUNCTION amoro_meta.check_node_text(what text, value text, longest integer) RETURNS void
-	LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
-	SET search_path = pg_catalog, pg_temp
-	AS $$
-BEGIN
-	IF value IS NULL THEN
-		RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
-			MESSAGE = format('%s must not be null', what);
-	END IF;
-	IF value = '' OR length(value) > longest OR value ~ '[[:cntrl:]]' THEN
-		RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-			MESSAGE = format('%s is not valid', what),
-			DETAIL = format('It has %s characters; 1 to %s are allowed, control characters are not.', length(value), longest);
-	END IF;
-END;
-$$;
-COMMENT ON FUNCTION amoro_meta.check_node_text(text, text, integer) IS 'raises 22004 or 22023 unless a value is fit to name something';
-REVOKE ALL ON FUNCTION amoro_meta.check_node_text(text, text, integer) FROM PUBLIC;
-
 CREATE FUNCTION amoro_meta.check_registration(node_name text, incarnation uuid, node_kind text, endpoint text,
 											  protocol_version integer) RETURNS void
 	LANGUAGE plpgsql VOLATILE PARALLEL RESTRICTED
@@ -93,10 +74,10 @@ CREATE FUNCTION amoro_meta.check_registration(node_name text, incarnation uuid, 
 	AS $$
 BEGIN
 	PERFORM amoro_meta.require_coordinator();
-	PERFORM amoro_meta.check_node_text('node_name', node_name, 255);
-	PERFORM amoro_meta.check_node_text('node_kind', node_kind, 255);
-	IF endpoint IS NOT NULL THEN
-		PERFORM amoro_meta.check_node_text('endpoint', endpoint, 1024);
+	PERFORM amoro_meta.check_name('node_name', node_name), amoro_meta.check_name('node_kind', node_kind);
+	IF length(endpoint) NOT BETWEEN 1 AND 1024 OR endpoint ~ '[[:cntrl:]]' THEN
+		RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'endpoint is not valid',
+			DETAIL = format('It has %s characters; 1 to 1024 are allowed, control characters are not.', length(endpoint));
 	END IF;
 	IF incarnation IS NULL OR protocol_version IS NULL THEN
 		RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
