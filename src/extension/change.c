@@ -81,16 +81,16 @@ kept_plan(SPIPlanPtr *plan, const char *statement, int count, Oid *types)
 	return *plan;
 }
 
-/* The smallest version of the timeline that this server writes to: versions never repeat after a failover. */
+/* The timeline that this server writes to. */
 static int64
-first_version_of_timeline(void)
+own_timeline(void)
 {
 	if (RecoveryInProgress())
 		ereport(ERROR,
 				(errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION),
 				 errmsg("cannot change metadata on a standby"),
 				 errhint("Connect to the primary server.")));
-	return ((int64) (GetWALInsertionTimeLine() - 1) << 40) + 1;
+	return (int64) GetWALInsertionTimeLine();
 }
 
 static int64
@@ -98,12 +98,16 @@ allocate_version(void)
 {
 	static SPIPlanPtr plan = NULL;
 	Oid			types[] = {INT8OID};
-	Datum		values[] = {Int64GetDatum(first_version_of_timeline())};
+	Datum		values[] = {Int64GetDatum(own_timeline())};
 	bool		isnull;
+
+	/* Versions never repeat after a failover or the adoption of a copy: those of a timeline are beyond all of older ones. */
 
 	kept_plan(&plan,
 			  "UPDATE amoro_meta.metadata_version "
-			  "SET version = GREATEST(version + 1, $1) RETURNING version", 1, types);
+			  "SET version = GREATEST(version + 1,"
+			  " (($1 - 1 + COALESCE((SELECT timeline_offset FROM amoro_meta.identity), 0)) << 40) + 1) RETURNING version",
+			  1, types);
 	if (SPI_execute_plan(plan, values, NULL, false, 0) != SPI_OK_UPDATE_RETURNING || SPI_processed != 1)
 		elog(ERROR, "amoro_meta.metadata_version does not have one row");
 	return DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull));

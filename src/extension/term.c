@@ -53,6 +53,7 @@ typedef struct TermRows
 	int32		boot_counter;
 	int64		longest_lease_us;
 	int64		longest_owed_us;
+	int64		timeline_offset;
 } TermRows;
 
 static int64 my_term = 0;
@@ -84,7 +85,7 @@ read_rows(TermRows *rows)
 
 	memset(rows, 0, sizeof(*rows));
 	SPI_execute("SELECT i.system_identifier, i.database_oid::bigint, c.term, c.boot_counter::bigint,"
-				" c.longest_lease_us, c.longest_owed_us"
+				" c.longest_lease_us, c.longest_owed_us, i.timeline_offset::bigint"
 				" FROM (VALUES (1)) one LEFT JOIN amoro_meta.identity i ON true LEFT JOIN amoro_meta.coordinator c ON true",
 				/* read_only= */ false, /* count= */ 1);
 	rows->system_identifier = column_int64(1, &isnull);
@@ -95,6 +96,9 @@ read_rows(TermRows *rows)
 	rows->boot_counter = (int32) column_int64(4, &isnull);
 	rows->longest_lease_us = column_int64(5, &isnull);
 	rows->longest_owed_us = column_int64(6, &isnull);
+	rows->timeline_offset = column_int64(7, &isnull);
+	if (isnull)
+		rows->timeline_offset = 0;
 }
 
 static bool
@@ -150,7 +154,8 @@ static int64
 next_term(const TermRows *rows, int32 *boot_counter)
 {
 	int64		highest;
-	int64		timeline = (int64) GetWALInsertionTimeLine();
+	/* never below what the row speaks of: a restored dump may come from a server on a later timeline */
+	int64		timeline = Max((int64) GetWALInsertionTimeLine() + rows->timeline_offset, rows->term >> 32);
 
 	LWLockAcquire(AmoroShared->lock, LW_SHARED);
 	highest = own_entry_locked()->highest_term;
@@ -195,14 +200,17 @@ write_term(TermWork *work, const TermRows *rows, int32 boot_counter)
 }
 
 static void
-write_identity(void)
+write_identity(TermRows *rows)
 {
-	Oid			types[2] = {INT8OID, OIDOID};
-	Datum		values[2] = {Int64GetDatum((int64) GetSystemIdentifier()), ObjectIdGetDatum(MyDatabaseId)};
+	Oid			types[3] = {INT8OID, OIDOID, INT4OID};
+	Datum		values[3] = {Int64GetDatum((int64) GetSystemIdentifier()), ObjectIdGetDatum(MyDatabaseId)};
 
-	SPI_execute_with_args("INSERT INTO amoro_meta.identity (system_identifier, database_oid, database_name, adopted_at)"
-						  " VALUES ($1, $2, pg_catalog.current_database(), pg_catalog.clock_timestamp())",
-						  2, types, values, NULL, false, 0);
+	rows->timeline_offset = Max((rows->term >> 32) - (int64) GetWALInsertionTimeLine(), 0);
+	values[2] = Int32GetDatum((int32) rows->timeline_offset);
+	SPI_execute_with_args("INSERT INTO amoro_meta.identity"
+						  " (system_identifier, database_oid, database_name, timeline_offset, adopted_at)"
+						  " VALUES ($1, $2, pg_catalog.current_database(), $3, pg_catalog.clock_timestamp())",
+						  3, types, values, NULL, false, 0);
 }
 
 /* Reads whether the data is ours, and the term of this server start if it still is the one in the row. */
@@ -235,7 +243,7 @@ begin_term(void *argument)
 	if (!work->adopted)
 		return;
 	if (!rows.has_identity)
-		write_identity();
+		write_identity(&rows);
 	work->term = next_term(&rows, &boot_counter);
 	if (!read_settings(&work->settings))
 		memset(&work->settings, 0, sizeof(work->settings));

@@ -71,14 +71,17 @@ CREATE FUNCTION adopt_database() RETURNS boolean
 DECLARE
 	server bigint := (SELECT system_identifier FROM pg_control_system());
 	this_database oid := (SELECT oid FROM pg_database WHERE datname = current_database());
+	-- the newest timeline that the copy speaks of; the original may have gone on in it
+	newest integer := greatest((SELECT term >> 32 FROM amoro_meta.coordinator), (SELECT (version >> 40) + 1 FROM amoro_meta.metadata_version));
 BEGIN
 	PERFORM amoro_meta.timeline_id();	-- refuses on a standby
 	LOCK TABLE amoro_meta.identity, amoro_meta.coordinator IN SHARE ROW EXCLUSIVE MODE;
 	IF EXISTS (SELECT FROM amoro_meta.identity WHERE system_identifier = server AND database_oid = this_database) THEN
 		RETURN false;
 	END IF;
-	INSERT INTO amoro_meta.identity (system_identifier, database_oid, database_name, adopted_at)
-		VALUES (server, this_database, current_database(), clock_timestamp());
+	-- so what is made from here on repeats nothing that the original made since, and its nodes forget what they know of it
+	INSERT INTO amoro_meta.identity (system_identifier, database_oid, database_name, timeline_offset, adopted_at)
+		VALUES (server, this_database, current_database(), greatest(newest + 1 - amoro_meta.timeline_id(), 0), clock_timestamp());
 	UPDATE amoro_meta.procedure SET belongs_to = amoro_meta.identity_key() WHERE outcome IS NULL;
 	PERFORM amoro_meta.recheck_identity();
 	RETURN true;

@@ -20,11 +20,13 @@ COMMENT ON FUNCTION amoro_meta.timeline_id() IS
 	'timeline this server writes to; refused with 25006 on a standby';
 REVOKE ALL ON FUNCTION amoro_meta.timeline_id() FROM PUBLIC;
 
--- An asynchronous failover may lose the newest sequence values; the timeline in the high bits keeps ids apart.
+-- An asynchronous failover may lose the newest sequence values, as a restored dump does; the timeline in the high bits
+-- keeps ids apart, and counts on where a copy is adopted.
 CREATE FUNCTION amoro_meta.next_id() RETURNS bigint
 	LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
-	AS $$SELECT ((amoro_meta.timeline_id() - 1)::bigint << 40) OPERATOR(pg_catalog.+) pg_catalog.nextval('amoro_meta.id_sequence')$$;
+	AS $$SELECT ((amoro_meta.timeline_id() - 1 + coalesce((SELECT i.timeline_offset FROM amoro_meta.identity AS i), 0))::bigint << 40)
+		+ nextval('amoro_meta.id_sequence')$$;
 COMMENT ON FUNCTION amoro_meta.next_id() IS
 	'a number that this database never gave out before, not even on a timeline that was lost in a failover';
 REVOKE ALL ON FUNCTION amoro_meta.next_id() FROM PUBLIC;

@@ -6,6 +6,8 @@ CREATE TABLE amoro_meta.identity
 	system_identifier bigint NOT NULL,
 	database_oid	oid NOT NULL,
 	database_name	name NOT NULL,
+	-- what is added to the timeline of the server wherever ids, versions and terms are made: see adopt_database()
+	timeline_offset	integer NOT NULL DEFAULT 0 CHECK (timeline_offset >= 0),
 	adopted_at		timestamptz NOT NULL
 );
 COMMENT ON TABLE amoro_meta.identity IS

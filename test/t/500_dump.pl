@@ -122,8 +122,10 @@ is($copy->safe_psql('whole', 'SELECT adopt_database()'), 't', 'the copy is adopt
 $copy->wait_for_state('running', 'whole');
 is($copy->safe_psql('whole', 'SELECT adopt_database()'), 'f', 'once is enough');
 is($copy->safe_psql('whole', "SELECT term > $term FROM amoro_stat_coordinator WHERE datname = 'whole'"), 't', 'in a new term');
-is( $copy->safe_psql('whole', <<SQL), 'WAIT|{n}', 'it waits for the node that was registered');
-SELECT verdict, v.waits_for FROM procedure_status($drop) AS p, broadcast_verdict(p.wait_version) AS v
+is($copy->safe_psql('whole', "SELECT term >> 32 > $term >> 32 FROM amoro_stat_coordinator WHERE datname = 'whole'"), 't',
+	'as of a later timeline: nodes that saw what the original did after the dump forget it');
+is( $copy->safe_psql('whole', <<SQL), 'WAIT|{(unregistered),n}', 'it waits for the node that was registered, and for those that the dump does not know of');
+SELECT verdict, ARRAY(SELECT unnest(v.waits_for) ORDER BY 1) FROM procedure_status($drop) AS p, broadcast_verdict(p.wait_version) AS v
 SQL
 is($copy->safe_psql('whole', "SELECT drop_table('c', 'd', 'dropped', request_id => '$request')"),
 	$drop, 'the request is known');
