@@ -12,7 +12,7 @@ BEGIN
 	PERFORM amoro_meta.require_coordinator();
 	SELECT m.version INTO STRICT newest FROM amoro_meta.metadata_version m;
 	IF version IS NULL OR version NOT BETWEEN 0 AND newest THEN
-		RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = format('there is no metadata version %s', version),
+		RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = format('there is no metadata version %s', coalesce(version::text, 'null')),
 			DETAIL = format('The newest version is %s.', newest);
 	END IF;
 	-- who may still serve something older; a row that is committed was seen, so the newest version may be published here
