@@ -96,6 +96,10 @@ answer_granted(Lease *lease, const NodeRequest *request, const NodeGrant *grant,
 		atomic_store_explicit(&lease->end, end, memory_order_seq_cst);
 	lease->fruitless = 0;
 	lease->reason[0] = '\0';
+
+	/* it is the heartbeats that wait for news at the server, so after an activation one begins at once */
+	if (request->kind == REQUEST_ACTIVATE)
+		return LEASE_GO_ON;
 	return lease_next_step(lease) == STEP_HEARTBEAT ? LEASE_WAIT : LEASE_GO_ON;
 }
 
