@@ -27,6 +27,16 @@
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
+/* The extension that the newest transaction has locked. */
+static Oid	locked_extension = InvalidOid;
+
+/* See coordinator_transaction.h. */
+Oid
+coordinator_extension(void)
+{
+	return locked_extension;
+}
+
 /* Reads owner and version of the extension; false when it is not there. */
 static bool
 read_extension(Oid extension, Oid *owner, bool *same_version)
@@ -68,6 +78,7 @@ lock_extension(Oid *owner)
 		return EXTENSION_LOCKED;
 	if (!read_extension(extension, owner, &same_version))
 		return EXTENSION_ABSENT;
+	locked_extension = extension;
 	return same_version ? EXTENSION_PRESENT : EXTENSION_OTHER_VERSION;
 }
 

@@ -31,6 +31,9 @@ typedef enum ExtensionPresence
 /* Looks, in a transaction of its own. */
 extern ExtensionPresence coordinator_probe_extension(void);
 
+/* The oid of the extension that the newest transaction has locked: another one is another extension, with other data. */
+extern Oid	coordinator_extension(void);
+
 /* Session settings that a user's ALTER DATABASE SET must not change under the coordinator. */
 extern void coordinator_pin_settings(void);
 

@@ -13,6 +13,7 @@
 #include "definition_partition.h"
 #include "fmgr.h"
 #include "miscadmin.h"
+#include "object_name.h"
 #include "utils/builtins.h"
 
 PG_FUNCTION_INFO_V1(amoro_meta_table_definition);
@@ -307,7 +308,7 @@ amoro_meta_check_properties(PG_FUNCTION_ARGS)
 	if (PG_ARGISNULL(1))
 		ereport(ERROR,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("%s must not be null", text_to_cstring(PG_GETARG_TEXT_PP(0)))));
+				 errmsg("%s must not be null", argument_name(fcinfo))));
 	document = json_document(PG_GETARG_JSONB_P(1));
 	(void) properties_read(&document);
 	PG_RETURN_VOID();

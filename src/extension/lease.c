@@ -34,7 +34,8 @@ lease_entry_locked(Oid database, DatabaseEntry **entry)
  *
  * Who knows a newer term is told so first: a deposed server must not call a node unknown or superseded. And of an
  * incarnation from an older timeline that has no slot nobody knows whether it was superseded, or its registration lost
- * in the failover: it registers again, and is refused there if it was superseded.
+ * in the failover: it registers again, and is refused there if it was superseded. The same holds for one from before
+ * the extension was created again, whose id names another node by now.
  */
 static LeaseRefusal
 find_party(const LeaseRequest *request, DatabaseEntry **entry, NodeSlot **slot)
@@ -47,14 +48,15 @@ find_party(const LeaseRequest *request, DatabaseEntry **entry, NodeSlot **slot)
 	if (request->term > (*entry)->term)
 		return LEASE_STALE_TERM;
 	any = slot_of_node(request->database, request->node_id, NULL);
+	*slot = slot_find(request->database, request->node_id, &request->incarnation);
 	if (any == NULL)
+		return LEASE_UNKNOWN_NODE;
+	if (*slot == NULL && request->term != 0 &&
+		(request->term >> 32 < (*entry)->term >> 32 || request->term < (*entry)->first_term))
 		return LEASE_UNKNOWN_NODE;
 	if (any->role != request->role)
 		return LEASE_OTHER_ROLE;
-	*slot = slot_find(request->database, request->node_id, &request->incarnation);
-	if (*slot != NULL)
-		return LEASE_ACCEPTED;
-	return request->term != 0 && request->term >> 32 < (*entry)->term >> 32 ? LEASE_UNKNOWN_NODE : LEASE_STALE_INCARNATION;
+	return *slot != NULL ? LEASE_ACCEPTED : LEASE_STALE_INCARNATION;
 }
 
 /* As find_party, for a request that may extend a lease. */
@@ -65,8 +67,9 @@ find_holder(const LeaseRequest *request, DatabaseEntry **entry, NodeSlot **slot)
 
 	if (refusal != LEASE_ACCEPTED)
 		return refusal;
+	/* whose registration went with the extension is told to register, not to stop: no newer process has its name */
 	if ((*slot)->superseded)
-		return LEASE_STALE_INCARNATION;
+		return (*slot)->forgotten ? LEASE_UNKNOWN_NODE : LEASE_STALE_INCARNATION;
 	if ((*slot)->state == NODE_RELEASED)
 		return LEASE_RELEASED;
 	if ((*entry)->settings.lease_us <= 0)

@@ -165,7 +165,7 @@ lease_forget_node(Oid database, int64 node_id)
 		next = slot_of_node(database, node_id, slot);
 		lease_settle_locked(slot, now);
 		if (lease_owed_locked(slot, now))
-			slot->superseded = true;
+			slot->superseded = slot->forgotten = true;
 		else
 			slot_free(slot);
 	}

@@ -25,7 +25,8 @@ lease_publish_locked(DatabaseEntry *entry, int64 version, LeaseTime now)
 
 	if (version <= entry->published_version)
 		return;
-	for (int64 v = oldest; v <= version; v++)
+	/* downwards: there is no number beyond the greatest to stop at */
+	for (int64 v = version; v >= oldest; v--)
 		entry->publish_times[v % PUBLISH_RING_SIZE] = now;
 	entry->ring_oldest_version = Max(entry->ring_oldest_version, version - PUBLISH_RING_SIZE + 1);
 	entry->published_version = version;

@@ -48,7 +48,7 @@ lease_register(const LeaseRequest *request, LeaseGrant *grant, int64 *registrati
 			else
 				refusal = LEASE_NO_SLOT;
 		}
-		else if (slot->superseded)
+		else if (slot->superseded && !slot->forgotten)
 			refusal = LEASE_STALE_INCARNATION;
 	}
 	if (refusal == LEASE_ACCEPTED)
@@ -95,6 +95,8 @@ lease_registration_committed(const LeaseRequest *request, int64 registration)
 	{
 		slot->pending = false;
 		slot->superseded = !newest;
+		slot->forgotten = false;
+		slot->role = request->role;
 	}
 	LWLockRelease(AmoroShared->lock);
 	lease_wake_waiters(request->database, request->node_id);

@@ -32,6 +32,7 @@ expect_known_nodes(Oid database, LeaseTime owed_until)
 	while ((slot = slot_of_database(database, slot)) != NULL)
 	{
 		slot->superseded = !slot->pending;
+		slot->forgotten = slot->superseded;
 		expect_node(slot, owed_until);
 	}
 }
@@ -51,6 +52,7 @@ expect_registered_node(Oid database, const RegisteredNode *node, LeaseTime owed_
 	}
 	slot->role = node->role;
 	slot->superseded = node->superseded;
+	slot->forgotten = false;
 	slot->removing = node->removing;
 	return true;
 }

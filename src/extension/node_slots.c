@@ -100,6 +100,8 @@ state_reason(const NodeSlot *slot, LeaseTime behind_since, LeaseTime now, bool t
 
 	if (slot->state == NODE_RELEASED)
 		return NULL;
+	if (slot->forgotten)
+		return "no longer registered, its lease is not over";
 	if (slot->superseded)
 		return owed ? "superseded by a newer incarnation, its lease is not over" : "superseded by a newer incarnation";
 	if (slot->removing)

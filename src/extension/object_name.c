@@ -41,13 +41,20 @@ object_name_problem(const char *name)
 	return NULL;
 }
 
+/* See object_name.h. */
+const char *
+argument_name(FunctionCallInfo fcinfo)
+{
+	return PG_ARGISNULL(0) ? "argument" : text_to_cstring(PG_GETARG_TEXT_PP(0));
+}
+
 /*
  * amoro_meta_check_name(argument, name) raises 22004 for null, and 22023 unless the name is one; argument says which.
  */
 Datum
 amoro_meta_check_name(PG_FUNCTION_ARGS)
 {
-	char	   *argument = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	const char *argument = argument_name(fcinfo);
 	const char *problem;
 
 	if (PG_ARGISNULL(1))

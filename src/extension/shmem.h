@@ -70,6 +70,7 @@ typedef struct DatabaseEntry
 	/* 0 until the first coordinator of this server start has begun the term, and while the data is not adopted */
 	int64		term;
 	int64		highest_term;	/* no later term may be smaller, whatever a restored dump says */
+	int64		first_term;		/* of the extension that is there: ids from before may name other nodes now */
 	LeaseTime	term_start;
 	LeaseTime	term_owed_until;	/* until when a node unseen in this term may hold a lease of an older one */
 	LeaseSettings settings;
@@ -107,7 +108,8 @@ typedef struct NodeSlot
 	Oid			database;
 	uint8		state;			/* NodeState */
 	bool		held;			/* rule 8: refused further leases while it is behind */
-	bool		superseded;		/* a newer incarnation has registered */
+	bool		superseded;		/* a newer incarnation has registered, or its registration is gone */
+	bool		forgotten;		/* the latter: nothing is known against its process */
 	bool		removing;		/* remove_node waits for its lease to end */
 	bool		pending;		/* its registration is not committed yet: no grant */
 	int64		node_id;

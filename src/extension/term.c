@@ -34,6 +34,7 @@ typedef struct TermWork
 {
 	MemoryContext context;		/* outlives the transaction */
 	bool		adopted;
+	bool		first;			/* the term is the first in this extension */
 	int64		term;
 	LeaseSettings settings;
 	int64		longest_owed_us;
@@ -54,6 +55,7 @@ typedef struct TermRows
 	int64		longest_lease_us;
 	int64		longest_owed_us;
 	int64		timeline_offset;
+	Oid			extension;		/* in which the term was begun */
 } TermRows;
 
 static int64 my_term = 0;
@@ -85,7 +87,7 @@ read_rows(TermRows *rows)
 
 	memset(rows, 0, sizeof(*rows));
 	SPI_execute("SELECT i.system_identifier, i.database_oid::bigint, c.term, c.boot_counter::bigint,"
-				" c.longest_lease_us, c.longest_owed_us, i.timeline_offset::bigint"
+				" c.longest_lease_us, c.longest_owed_us, i.timeline_offset::bigint, c.extension_oid::bigint"
 				" FROM (VALUES (1)) one LEFT JOIN amoro_meta.identity i ON true LEFT JOIN amoro_meta.coordinator c ON true",
 				/* read_only= */ false, /* count= */ 1);
 	rows->system_identifier = column_int64(1, &isnull);
@@ -99,6 +101,7 @@ read_rows(TermRows *rows)
 	rows->timeline_offset = column_int64(7, &isnull);
 	if (isnull)
 		rows->timeline_offset = 0;
+	rows->extension = (Oid) column_int64(8, &isnull);
 }
 
 static bool
@@ -150,6 +153,13 @@ own_entry_locked(void)
 	return entry;
 }
 
+/* Whether the data was restored from a dump since its term began: into another extension than that one. */
+static bool
+data_replaced(const TermRows *rows)
+{
+	return rows->has_coordinator && rows->extension != coordinator_extension();
+}
+
 static int64
 next_term(const TermRows *rows, int32 *boot_counter)
 {
@@ -185,18 +195,20 @@ read_version(TermWork *work)
 static void
 write_term(TermWork *work, const TermRows *rows, int32 boot_counter)
 {
-	Oid			types[4] = {INT8OID, INT4OID, INT8OID, INT8OID};
-	Datum		values[4] = {
+	/* While a dump is being restored and may yet turn out to be ours, the row goes on to say that it is from one. */
+	Oid			extension = work->first && rows->has_coordinator ? rows->extension : coordinator_extension();
+	Oid			types[5] = {INT8OID, INT4OID, INT8OID, INT8OID, OIDOID};
+	Datum		values[5] = {
 		Int64GetDatum(work->term), Int32GetDatum(boot_counter),
 		Int64GetDatum(Max(rows->longest_lease_us, work->settings.lease_us)),
-		Int64GetDatum(work->longest_owed_us)
+		Int64GetDatum(work->longest_owed_us), ObjectIdGetDatum(extension)
 	};
 
 	/* The trigger replace_singleton makes this row take the place of the old one. */
 	SPI_execute_with_args("INSERT INTO amoro_meta.coordinator"
-						  " (term, boot_counter, longest_lease_us, longest_owed_us, term_started_at)"
-						  " VALUES ($1, $2, $3, $4, pg_catalog.clock_timestamp())",
-						  4, types, values, NULL, false, 0);
+						  " (term, boot_counter, longest_lease_us, longest_owed_us, extension_oid, term_started_at)"
+						  " VALUES ($1, $2, $3, $4, $5, pg_catalog.clock_timestamp())",
+						  5, types, values, NULL, false, 0);
 }
 
 static void
@@ -213,6 +225,25 @@ write_identity(TermRows *rows)
 						  3, types, values, NULL, false, 0);
 }
 
+/*
+ * Versions are given anew after those of a dump: a node that has applied some from after the dump must not take them
+ * for the same. So the data of a dump goes on as on a later timeline, on which every node forgets what it has.
+ */
+static void
+begin_history(TermRows *rows)
+{
+	Oid			types[1] = {INT4OID};
+	Datum		values[1];
+	int64		newest;
+
+	LWLockAcquire(AmoroShared->lock, LW_SHARED);
+	newest = Max(rows->term, own_entry_locked()->highest_term) >> 32;
+	LWLockRelease(AmoroShared->lock);
+	rows->timeline_offset = newest + 1 - (int64) GetWALInsertionTimeLine();
+	values[0] = Int32GetDatum((int32) rows->timeline_offset);
+	SPI_execute_with_args("UPDATE amoro_meta.identity SET timeline_offset = $1", 1, types, values, NULL, false, 0);
+}
+
 /* Reads whether the data is ours, and the term of this server start if it still is the one in the row. */
 static void
 read_term(void *argument)
@@ -225,7 +256,7 @@ read_term(void *argument)
 	LWLockAcquire(AmoroShared->lock, LW_SHARED);
 	work->term = own_entry_locked()->term;
 	LWLockRelease(AmoroShared->lock);
-	if (!rows.has_identity || !work->adopted || work->term != rows.term)
+	if (!rows.has_identity || !work->adopted || data_replaced(&rows) || work->term != rows.term)
 		work->term = 0;
 }
 
@@ -242,8 +273,11 @@ begin_term(void *argument)
 	work->adopted = !rows.has_identity || is_ours(&rows);
 	if (!work->adopted)
 		return;
+	work->first = !rows.has_identity;
 	if (!rows.has_identity)
 		write_identity(&rows);
+	else if (data_replaced(&rows))
+		begin_history(&rows);
 	work->term = next_term(&rows, &boot_counter);
 	if (!read_settings(&work->settings))
 		memset(&work->settings, 0, sizeof(work->settings));
@@ -286,6 +320,8 @@ term_establish(void)
 					 work.nodes, work.node_count);
 	LWLockAcquire(AmoroShared->lock, LW_EXCLUSIVE);
 	own_entry_locked()->highest_term = work.term;
+	if (work.first)
+		own_entry_locked()->first_term = work.term;
 	LWLockRelease(AmoroShared->lock);
 	my_term = work.term;
 	tick_start_over();
@@ -339,7 +375,7 @@ coordinator_check_term(void)
 	(void) RangeVarGetRelid(makeRangeVar("amoro_meta", "coordinator", -1), RowExclusiveLock, false);
 	if (plan == NULL)
 	{
-		plan = SPI_prepare("SELECT c.term, i.system_identifier, i.database_oid::bigint"
+		plan = SPI_prepare("SELECT c.term, i.system_identifier, i.database_oid::bigint, c.extension_oid::bigint"
 						   " FROM amoro_meta.coordinator c, amoro_meta.identity i", 0, NULL);
 		if (plan == NULL || SPI_keepplan(plan) != 0)
 			elog(ERROR, "could not prepare the check of the term: %s", SPI_result_code_string(SPI_result));
@@ -350,8 +386,9 @@ coordinator_check_term(void)
 		rows.term = column_int64(1, &isnull);
 		rows.system_identifier = column_int64(2, &isnull);
 		rows.database = (Oid) column_int64(3, &isnull);
+		rows.extension = (Oid) column_int64(4, &isnull);
 	}
-	if (my_term == 0 || rows.term != my_term || !is_ours(&rows))
+	if (my_term == 0 || rows.term != my_term || rows.extension != coordinator_extension() || !is_ours(&rows))
 	{
 		my_term = 0;
 		ereport(ERROR,

@@ -20,14 +20,18 @@ CREATE TABLE amoro_meta.coordinator
 	boot_counter	integer NOT NULL,
 	longest_lease_us bigint NOT NULL,
 	longest_owed_us	bigint NOT NULL,
+	extension_oid	oid NOT NULL,
 	term_started_at	timestamptz NOT NULL
 );
+COMMENT ON COLUMN amoro_meta.coordinator.extension_oid IS
+	'the extension in which the term was begun; where it is not the present one the data was restored from a dump since';
 COMMENT ON TABLE amoro_meta.coordinator IS
 	'term of the coordinator, and the longest lease that was ever granted; made durable before the first grant';
 
 -- The timeline of the installation: a standby that is promoted before it hears of the first term still sees that time has passed.
-INSERT INTO amoro_meta.coordinator (term, boot_counter, longest_lease_us, longest_owed_us, term_started_at)
-	VALUES (amoro_meta.timeline_id()::bigint << 32, 0, 0, 0, clock_timestamp());
+INSERT INTO amoro_meta.coordinator (term, boot_counter, longest_lease_us, longest_owed_us, extension_oid, term_started_at)
+	SELECT amoro_meta.timeline_id()::bigint << 32, 0, 0, 0, e.oid, clock_timestamp()
+	FROM pg_catalog.pg_extension e WHERE e.extname OPERATOR(pg_catalog.=) 'amoro_meta';
 
 CREATE TRIGGER replace_singleton BEFORE INSERT ON amoro_meta.identity
 	FOR EACH ROW EXECUTE FUNCTION amoro_meta.replace_singleton();
