@@ -81,7 +81,7 @@ lease_registration_committed(const LeaseRequest *request, int64 registration)
 	slot = slot_find(request->database, request->node_id, &request->incarnation);
 	if (slot == NULL)
 		slot = slot_take(request->database, request->node_id, &request->incarnation, request->role);
-	while (slot != NULL && (other = slot_of_node(request->database, request->node_id, other)) != NULL)
+	while ((other = slot_of_node(request->database, request->node_id, other)) != NULL)
 	{
 		if (other == slot)
 			continue;
