@@ -7,7 +7,7 @@ import psycopg2
 
 from . import history
 from .schedule import KINDS
-from .server import LEASE_MS, Session
+from .server import LEASE_MS, LEASES_MS, Session
 
 # Seconds within which a process that has to end has ended.
 END = 20
@@ -200,12 +200,15 @@ class Faults:
         await self.restart('immediate')
 
     async def restart_apart(self, node, fault):
-        """What that node may still serve, only the grace of the new term covers."""
+        """What that node may still serve, only the grace of the new term covers. With a lease that outlives the restart."""
         apart = self.nodes[fault['apart']]
+        await self.set('amoro_meta.metadata_lease_fence_ms', str(max(LEASES_MS)))
+        await asyncio.sleep(0.4)
         apart.proxy.accepting = False
         apart.proxy.cut()
         await self.restart('immediate')
         await self.heal_after(apart, fault)
+        await self.set('amoro_meta.metadata_lease_fence_ms', str(LEASE_MS))
 
     async def set(self, name, value):
         """Changes a setting of the server for all, at once."""

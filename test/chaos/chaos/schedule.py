@@ -23,7 +23,7 @@ KINDS = {
     'freeze': (2, 'server', 0.1, 0.8),                  # the coordinator SIGSTOPped
     'restart_fast': (1.5, 'server', 0.0, 0.0),
     'restart_immediate': (2.5, 'server', 0.0, 0.0),
-    'restart_apart': (2, 'server', 0.5, 1.5),           # immediate, while one node cannot reach the server
+    'restart_apart': (4, 'server', 0.5, 1.5),           # immediate, while one node cannot reach the server
     'lease': (3, 'server', 0.0, 0.0),                   # another L
     'stop_at': (5, 'server', 0.1, 1.0),                 # the coordinator stops at a step, in its transaction
 }
