@@ -414,6 +414,25 @@ ticket_is_checked(void)
 	return holds;
 }
 
+/* What was read before a change elsewhere is right after it too, and says so: clients compare versions. */
+static void
+test_ticket_tells_the_newest_version(void **state)
+{
+	World	   *world = active_world();
+	Reader		reader;
+
+	reader_begin_load(world, &reader, 0);
+	reader_read(&reader, &world->server);
+	server_change(world, 1, OBJECT_NORMAL);
+	world_run(world, 300000);
+	assert_int_equal(reader_finish_load(world, &reader), LOAD_ANSWERED);
+	assert_true(reader.ticket.metadata_version < world->server.version);
+	assert_int_equal(reader_answer(world, &reader), AMORO_OK);
+	assert_int_equal(reader.ticket.metadata_version, world->server.version);
+	amoro_entry_release(reader.entry);
+	world_destroy(world);
+}
+
 /* items 34 and 66: a fenced node answers nothing, loads nothing */
 static void
 test_fenced_refuses_everything(void **state)
@@ -497,6 +516,7 @@ main(void)
 		SCENARIO("a load older than what was applied is refused", load_older_than_applied_is_refused, RULE_LOAD_VERSION),
 		SCENARIO("what carries a marker is not cached", marked_is_not_cached, RULE_MARKED_NOT_CACHED),
 		SCENARIO("the ticket is checked before answering", ticket_is_checked, RULE_TICKET),
+		cmocka_unit_test(test_ticket_tells_the_newest_version),
 		cmocka_unit_test(test_states_of_objects),
 		cmocka_unit_test(test_fenced_refuses_everything),
 		cmocka_unit_test(test_kind_that_loads_before_serving),

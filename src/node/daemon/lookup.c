@@ -129,7 +129,7 @@ begin_answer(h2o_req_t *request, const AmoroKey *key, AmoroResult result, AmoroE
 
 /* Answers, and takes the entry over; false when a change has overtaken what was read, so that nothing was sent. */
 static bool
-answer(h2o_req_t *request, const AmoroKey *key, AmoroResult result, AmoroEntry *entry, const AmoroTicket *ticket)
+answer(h2o_req_t *request, const AmoroKey *key, AmoroResult result, AmoroEntry *entry, AmoroTicket *ticket)
 {
 	HttpServer *server = http_thread_of(request)->server;
 	h2o_iovec_t body;
@@ -150,12 +150,13 @@ answer(h2o_req_t *request, const AmoroKey *key, AmoroResult result, AmoroEntry *
 	}
 
 	body = begin_answer(request, key, result, entry);
-	version = http_answer_quoted_number(request, ticket->metadata_version);
-	http_answer_header(request, "amoro-metadata-version", h2o_iovec_init(version.base + 1, version.len - 2));
 	http_answer_header(request, "amoro-node", server->node_name);
 	verdict = amoro_ticket_check(server->node, ticket);
 	if (verdict == AMORO_OK)
 	{
+		/* the check has found out as of which version the answer is right */
+		version = http_answer_quoted_number(request, ticket->metadata_version);
+		http_answer_header(request, "amoro-metadata-version", h2o_iovec_init(version.base + 1, version.len - 2));
 		http_answer_send(request, body);
 		return true;
 	}

@@ -163,8 +163,11 @@ typedef void (*AmoroLoadCallback) (void *argument, AmoroResult result, AmoroEntr
 AMORO_PUBLIC void amoro_cache_load(AmoroNode *node, AmoroCacheKind kind, const AmoroKey *key,
 							 AmoroLoadCallback callback, void *argument);
 
-/* AMORO_OK: the answer may leave; AMORO_FENCED: it may not; AMORO_STALE: a change overtook it, get it again. */
-AMORO_PUBLIC AmoroResult amoro_ticket_check(AmoroNode *node, const AmoroTicket *ticket);
+/*
+ * AMORO_OK: the answer may leave, and the ticket's metadata_version is the newest as of which it is known to be right;
+ * AMORO_FENCED: it may not; AMORO_STALE: a change overtook it, get it again.
+ */
+AMORO_PUBLIC AmoroResult amoro_ticket_check(AmoroNode *node, AmoroTicket *ticket);
 
 /* The JSON document of an entry, as the server wrote it; not ended by a NUL byte. Valid until the entry is released. */
 AMORO_PUBLIC const char *amoro_entry_document(const AmoroEntry *entry, size_t *size);

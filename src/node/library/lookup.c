@@ -41,9 +41,15 @@ amoro_cache_peek(AmoroNode *node, AmoroCacheKind kind, const AmoroKey *key, Amor
 	return peek(node, kind, &parts, entry, ticket);
 }
 
+/*
+ * The applied version is read before the key's generation, which moves before the version does: if the generation is
+ * still that of the ticket, no change up to that version has touched the key, and the answer is right as of it.
+ */
 AmoroResult
-amoro_ticket_check(AmoroNode *node, const AmoroTicket *ticket)
+amoro_ticket_check(AmoroNode *node, AmoroTicket *ticket)
 {
+	int64_t		applied = atomic_load_explicit(&node->lease.applied_version, memory_order_acquire);
+
 	if (!RULE(RULE_TICKET))
 		return AMORO_OK;
 	if (!lease_is_valid(&node->lease) ||
@@ -51,6 +57,8 @@ amoro_ticket_check(AmoroNode *node, const AmoroTicket *ticket)
 		return AMORO_FENCED;
 	if (cache_generation(&node->cache, ticket->key_hash) != ticket->key_generation)
 		return AMORO_STALE;
+	if (applied > ticket->metadata_version)
+		ticket->metadata_version = applied;
 	return AMORO_OK;
 }
 
