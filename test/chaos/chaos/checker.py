@@ -110,7 +110,8 @@ class Checker:
     def check_answer(self, answer):
         pending, key, version = answer['pending'], answer['key'], answer['metadata_version']
         everywhere = self.floors.before(pending)
-        if version < everywhere:
+        # what was read before a stop, of an object that did not change since, is as true as it was: see what it says
+        if version < (self.floors.before(answer['start']) if answer['caught'] else everywhere):
             self.violate('promise', answer['at'], f'answered from version {version} when {everywhere} was everywhere', answer=answer)
             return
         committed = self.surely_committed.before(pending - STALENESS)

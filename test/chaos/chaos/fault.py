@@ -75,11 +75,11 @@ class Faults:
         node.wanted = True
         await node.start()
 
-    async def see_end(self, instance, complaint):
+    async def see_end(self, instance, complaint, other=None):
         deadline = history.now() + END
-        while not instance.ended and history.now() < deadline:
+        while not (instance.ended or other and other.ended) and history.now() < deadline:
             await asyncio.sleep(0.02)
-        if not instance.ended:
+        if not (instance.ended or other and other.ended):
             self.record('violation', rule='process', text=complaint)
             instance.kill()
             await instance.process.wait()
@@ -94,15 +94,18 @@ class Faults:
         await self.end_and_start_again(node, fault['duration'], terminate)
 
     async def replace(self, node, fault):
-        """The older process is not dead, only paused; when it goes on, it must find out by itself."""
+        """
+        The older process is not dead, only paused; when it goes on, it must find out by itself. Whoever registers last
+        stays: that is the older one if it had not come to it before it was paused.
+        """
         older = node.newest()
         if older is None:
             return
         await older.pause()
-        await node.start()
+        newer = await node.start()
         await asyncio.sleep(fault['duration'])
         older.resume()
-        await self.see_end(older, f'{older.label} goes on though it was superseded')
+        await self.see_end(older, f'{older.label} goes on though {newer.label} has registered', newer)
 
     async def remove(self, node, fault):
         """A node that is told of its removal ends; one that was out of touch meanwhile registers anew."""
