@@ -1,9 +1,9 @@
 /*
- * heartbeats.c
+ * pooler.c
  *		Many nodes that heartbeat once an interval, in one process with one epoll loop: what the answers take, and whether
  *		every node keeps its lease. Beside it the same clients with SELECT 1, for what the connections alone cost.
  *
- *	heartbeats CONNINFO NODES SECONDS INTERVAL_MS
+ *	pooler CONNINFO NODES SECONDS INTERVAL_MS
  *
  * Plain heartbeats, which do not wait for news, each of them a statement of its own: that is what a node sends through a
  * transaction pooler. The nodes are spread evenly over the interval.
@@ -43,7 +43,7 @@ static size_t late;				/* was not answered when the next was due */
 static void
 fail(const char *what, PGconn *connection)
 {
-	fprintf(stderr, "heartbeats: %s: %s\n", what, connection != NULL ? PQerrorMessage(connection) : strerror(errno));
+	fprintf(stderr, "pooler: %s: %s\n", what, connection != NULL ? PQerrorMessage(connection) : strerror(errno));
 	exit(1);
 }
 
@@ -197,7 +197,7 @@ main(int argc, char **argv)
 
 	if (argc != 5)
 	{
-		fprintf(stderr, "usage: heartbeats CONNINFO NODES SECONDS INTERVAL_MS\n");
+		fprintf(stderr, "usage: pooler CONNINFO NODES SECONDS INTERVAL_MS\n");
 		return 2;
 	}
 	node_count = atoi(argv[2]);
