@@ -76,10 +76,12 @@ for my $part (1 .. 5)
 	$descriptors //= $node->descriptor_count;
 }
 is($lookups, 100_000, 'a hundred thousand lookups were answered');
+$node->wait_until('has sent hundreds of heartbeats', sub { $node->status->{heartbeats} > 300 });
 my $status = $node->status;
 diag sprintf '%d heartbeats, %s kB resident after each fifth', $status->{heartbeats}, join ' ', @resident;
 cmp_ok($status->{heartbeats}, '>', 300, 'with heartbeats all along');
 cmp_ok($resident[4] - $resident[1], '<', 1024, 'memory does not grow');
+$node->wait_until('has closed what its clients have closed', sub { $node->descriptor_count <= $descriptors });
 cmp_ok($node->descriptor_count, '<=', $descriptors, 'nor do descriptors');
 is($status->{fences}, 0, 'it was never fenced');
 is($node->stop, 0, 'it stops in good order');
