@@ -20,11 +20,13 @@ int			guc_change_history = 100000;
 char	   *guc_databases = NULL;
 int			guc_debug_clock_offset_ms = 0;
 char	   *guc_debug_stop_at = NULL;
+int			guc_explore_interval = 180 * 1000;
 int			guc_heartbeat_interval = 1000;
 int			guc_history_retention = 30 * 24 * 3600;
 int			guc_lease_margin_ms = 200;
 int			guc_max_clock_drift_ppm = 1000;
 int			guc_max_nodes = 4096;
+int			guc_max_removed_share = 20;
 int			guc_metadata_lease_fence_ms = 20000;
 bool		guc_require_synchronous_tick = false;
 
@@ -142,6 +144,27 @@ define_other_settings(void)
 								 NULL, NULL, NULL);
 }
 
+/* How catalogs are explored that are kept elsewhere. */
+static void
+define_explorer_settings(void)
+{
+	DefineCustomIntVariable( /* name= */ "amoro_meta.explore_interval",
+							 /* short_desc= */ "How often catalogs are explored that are kept elsewhere.",
+							 /* long_desc= */ NULL,
+							 /* valueAddr= */ &guc_explore_interval,
+							 /* boot, min, max= */ 180 * 1000, 1000, 24 * 3600 * 1000,
+							 /* context= */ PGC_SIGHUP, /* flags= */ GUC_UNIT_MS,
+							 NULL, NULL, NULL);
+
+	DefineCustomIntVariable( /* name= */ "amoro_meta.max_removed_share",
+							 /* short_desc= */ "How many percent of the tables of a catalog may disappear at once.",
+							 /* long_desc= */ "If there are more, they are kept until confirm_removal is called.",
+							 /* valueAddr= */ &guc_max_removed_share,
+							 /* boot, min, max= */ 20, 0, 100,
+							 /* context= */ PGC_SIGHUP, /* flags= */ 0,
+							 NULL, NULL, NULL);
+}
+
 /*
  * guc_define defines all settings and reserves their prefix. Called from _PG_init.
  */
@@ -150,6 +173,7 @@ guc_define(void)
 {
 	define_lease_settings();
 	define_other_settings();
+	define_explorer_settings();
 	DefineCustomBoolVariable( /* name= */ "amoro_meta.require_synchronous_tick",
 							 /* short_desc= */ "Grants leases only while a synchronous standby confirms that this server is the primary.",
 							 /* long_desc= */ "It must confirm a tick every eighth of amoro_meta.metadata_lease_fence_ms.",

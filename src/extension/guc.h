@@ -12,11 +12,13 @@ extern int	guc_change_history;			/* versions */
 extern char *guc_databases;
 extern int	guc_debug_clock_offset_ms;	/* ms */
 extern char *guc_debug_stop_at;
+extern int	guc_explore_interval;		/* ms */
 extern int	guc_heartbeat_interval;		/* ms */
 extern int	guc_history_retention;		/* s */
 extern int	guc_lease_margin_ms;		/* ms */
 extern int	guc_max_clock_drift_ppm;
 extern int	guc_max_nodes;
+extern int	guc_max_removed_share;		/* percent */
 extern int	guc_metadata_lease_fence_ms;	/* ms */
 extern bool guc_require_synchronous_tick;
 

@@ -11,6 +11,7 @@
 #include "utils/builtins.h"
 
 PG_FUNCTION_INFO_V1(amoro_meta_check_name);
+PG_FUNCTION_INFO_V1(amoro_meta_is_name);
 
 /* Control characters of ASCII, and of ISO 8859 as UTF-8 spells them. */
 static bool
@@ -69,4 +70,11 @@ amoro_meta_check_name(PG_FUNCTION_ARGS)
 				 errdetail_internal("%s", problem),
 				 errhint("A name has 1 to %d characters and no control characters.", OBJECT_NAME_MAX)));
 	PG_RETURN_VOID();
+}
+
+/* Whether amoro_meta_check_name would let the name pass. */
+Datum
+amoro_meta_is_name(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(object_name_problem(text_to_cstring(PG_GETARG_TEXT_PP(0))) == NULL);
 }

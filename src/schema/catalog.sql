@@ -45,6 +45,7 @@ BEGIN
 	END IF;
 	PERFORM amoro_meta.check_properties('properties', properties), amoro_meta.check_configuration('storage_config', storage_config),
 		amoro_meta.check_configuration('auth_config', auth_config);
+	PERFORM amoro_meta.check_listing_properties(properties);
 	INSERT INTO amoro_meta.catalog AS c
 		VALUES (amoro_meta.next_id(), catalog_name, metastore, properties, storage_config, auth_config, clock_timestamp(),
 				amoro_meta.calling_role())
@@ -70,6 +71,7 @@ BEGIN
 	PERFORM amoro_meta.check_properties('properties', coalesce(properties, '{}')),
 		amoro_meta.check_configuration('storage_config', coalesce(storage_config, '{}')),
 		amoro_meta.check_configuration('auth_config', coalesce(auth_config, '{}'));
+	PERFORM amoro_meta.check_listing_properties(coalesce(properties, '{}'));
 	UPDATE amoro_meta.catalog c
 		SET properties = coalesce(alter_catalog.properties, c.properties),
 			storage_config = coalesce(alter_catalog.storage_config, c.storage_config),
@@ -114,11 +116,12 @@ BEGIN
 					  WHERE d.catalog_id = target.catalog_id),
 			HINT = 'Drop its databases first.';
 	END IF;
+	PERFORM amoro_meta.forget_listing(target.catalog_id);
 	DELETE FROM amoro_meta.catalog c WHERE c.catalog_id = target.catalog_id;
 END;
 $$;
 COMMENT ON FUNCTION drop_catalog(text) IS
-	'drops a catalog that has no databases. Errors: 42704 no such catalog, 2BP01 it has databases, AM401 a procedure works in it, 25000 not READ COMMITTED, 25006';
+	'drops a catalog that has no databases; one that is kept elsewhere goes with the tables that were listed. Errors: 42704 no such catalog, 2BP01 it has databases, AM401 a procedure works in it, 25000 not READ COMMITTED, 25006';
 REVOKE ALL ON FUNCTION drop_catalog(text) FROM PUBLIC;
 
 CREATE VIEW catalogs AS
