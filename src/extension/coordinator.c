@@ -30,6 +30,7 @@
 #include "storage/ipc.h"
 #include "storage/latch.h"
 #include "storage/lmgr.h"
+#include "sweep.h"
 #include "tcop/tcopprot.h"
 #include "term.h"
 #include "tick.h"
@@ -300,6 +301,8 @@ run_cycle(void)
 	procedures_next = procedure_run_due();
 	if (procedures_next != 0)
 		next = Min(next, procedures_next);
+
+	next = Min(next, sweep_run_due());
 
 	now = lease_clock_now();
 	if (now >= housekeeping_at || housekeeping_at > now + HOUSEKEEPING_US)

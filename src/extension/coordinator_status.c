@@ -9,6 +9,7 @@
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "shmem.h"
+#include "sweep.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
@@ -130,7 +131,7 @@ amoro_meta_coordinators(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/* Sets the counters and the last error of this database's coordinator to nothing. */
+/* Sets the counters and the last errors of this database's coordinator and of its sweeps to nothing. */
 Datum
 amoro_meta_stat_reset(PG_FUNCTION_ARGS)
 {
@@ -145,6 +146,7 @@ amoro_meta_stat_reset(PG_FUNCTION_ARGS)
 		entry->starts = entry->cycles = entry->steps = entry->errors = 0;
 		entry->last_error_code = 0;
 		entry->last_error[0] = '\0';
+		sweep_reset_locked(entry);
 		entry->stats_reset = GetCurrentTimestamp();
 	}
 	LWLockRelease(AmoroShared->lock);

@@ -28,6 +28,7 @@ int			guc_max_clock_drift_ppm = 1000;
 int			guc_max_nodes = 4096;
 int			guc_max_removed_share = 20;
 int			guc_metadata_lease_fence_ms = 20000;
+int			guc_refresh_interval = 60 * 1000;
 bool		guc_require_synchronous_tick = false;
 
 /* A list of database names, as search_path is a list of schemas. */
@@ -165,6 +166,19 @@ define_explorer_settings(void)
 							 NULL, NULL, NULL);
 }
 
+/* How often the coordinator does what needs to be done again and again (sweep.c). */
+static void
+define_sweep_settings(void)
+{
+	DefineCustomIntVariable( /* name= */ "amoro_meta.refresh_interval",
+							 /* short_desc= */ "How often the runtimes of the tables are compared with the properties of the tables.",
+							 /* long_desc= */ NULL,
+							 /* valueAddr= */ &guc_refresh_interval,
+							 /* boot, min, max= */ 60 * 1000, 10, INT_MAX,
+							 /* context= */ PGC_SIGHUP, /* flags= */ GUC_UNIT_MS,
+							 NULL, NULL, NULL);
+}
+
 /*
  * guc_define defines all settings and reserves their prefix. Called from _PG_init.
  */
@@ -174,6 +188,7 @@ guc_define(void)
 	define_lease_settings();
 	define_other_settings();
 	define_explorer_settings();
+	define_sweep_settings();
 	DefineCustomBoolVariable( /* name= */ "amoro_meta.require_synchronous_tick",
 							 /* short_desc= */ "Grants leases only while a synchronous standby confirms that this server is the primary.",
 							 /* long_desc= */ "It must confirm a tick every eighth of amoro_meta.metadata_lease_fence_ms.",

@@ -20,6 +20,7 @@ extern int	guc_max_clock_drift_ppm;
 extern int	guc_max_nodes;
 extern int	guc_max_removed_share;		/* percent */
 extern int	guc_metadata_lease_fence_ms;	/* ms */
+extern int	guc_refresh_interval;		/* ms */
 extern bool guc_require_synchronous_tick;
 
 extern void guc_define(void);

@@ -23,6 +23,8 @@
 #define PUBLISH_RING_SIZE 1024
 #define SLOT_TEXT_SIZE 64
 #define PROBE_QUEUE_SIZE 16
+/* Room for the sweeps of sweep.c. */
+#define MAX_SWEEPS 16
 
 typedef enum NodeState
 {
@@ -56,6 +58,22 @@ typedef enum CoordinatorState
 	COORDINATOR_ABSENT,			/* the database does not have the extension */
 	COORDINATOR_OTHER_VERSION	/* runs, but library and SQL are of different versions: passive */
 } CoordinatorState;
+
+/* What became of a sweep (sweep.c), for amoro_stat_sweep; all zero before its first run. */
+typedef struct SweepStatus
+{
+	LeaseTime	due_at;
+	TimestampTz last_run_at;
+	int64		last_duration_us;
+	int64		last_rows;
+	int64		runs;
+	int64		rows;
+	int64		errors;
+	int32		consecutive_failures;
+	int32		last_error_code;
+	TimestampTz last_error_at;
+	char		last_error[256];
+} SweepStatus;
 
 typedef struct DatabaseEntry
 {
@@ -101,6 +119,7 @@ typedef struct DatabaseEntry
 	int32		last_error_code;
 	char		last_error[256];
 	char		stopped_at[NAMEDATALEN];	/* the stop point where it stands, for debug_stop_at */
+	SweepStatus sweeps[MAX_SWEEPS];	/* in the order of the table in sweep.c */
 } DatabaseEntry;
 
 typedef struct NodeSlot

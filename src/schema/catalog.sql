@@ -9,7 +9,9 @@ CREATE TABLE amoro_meta.catalog
 	storage_config	jsonb NOT NULL,
 	auth_config		jsonb NOT NULL,
 	created_at		timestamptz NOT NULL,
-	created_by		regrole NOT NULL
+	created_by		regrole NOT NULL,
+	-- of amoro_meta.next_id(), anew when a property table.* changes: runtimes made from older ones are made again
+	defaults_version bigint NOT NULL
 );
 COMMENT ON TABLE amoro_meta.catalog IS 'catalogs; auth_config holds secrets and is shown by no view';
 SELECT pg_catalog.pg_extension_config_dump('amoro_meta.catalog', '');
@@ -46,10 +48,11 @@ BEGIN
 	PERFORM amoro_meta.check_properties('properties', properties), amoro_meta.check_configuration('storage_config', storage_config),
 		amoro_meta.check_configuration('auth_config', auth_config);
 	PERFORM amoro_meta.check_listing_properties(properties);
-	INSERT INTO amoro_meta.catalog AS c
-		VALUES (amoro_meta.next_id(), catalog_name, metastore, properties, storage_config, auth_config, clock_timestamp(),
-				amoro_meta.calling_role())
-		ON CONFLICT ON CONSTRAINT catalog_catalog_name_key DO NOTHING RETURNING c.catalog_id INTO catalog_id;
+	catalog_id := amoro_meta.next_id();
+	INSERT INTO amoro_meta.catalog
+		VALUES (catalog_id, catalog_name, metastore, properties, storage_config, auth_config, clock_timestamp(),
+				amoro_meta.calling_role(), catalog_id)
+		ON CONFLICT ON CONSTRAINT catalog_catalog_name_key DO NOTHING;
 	IF NOT FOUND THEN
 		RAISE EXCEPTION 'catalog "%" already exists', catalog_name USING ERRCODE = 'duplicate_object';
 	END IF;
@@ -75,7 +78,9 @@ BEGIN
 	UPDATE amoro_meta.catalog c
 		SET properties = coalesce(alter_catalog.properties, c.properties),
 			storage_config = coalesce(alter_catalog.storage_config, c.storage_config),
-			auth_config = coalesce(alter_catalog.auth_config, c.auth_config)
+			auth_config = coalesce(alter_catalog.auth_config, c.auth_config),
+			defaults_version = CASE WHEN alter_catalog.properties IS DISTINCT FROM c.properties AND alter_catalog.properties IS NOT NULL
+				THEN amoro_meta.next_id() ELSE c.defaults_version END
 		WHERE c.catalog_name = alter_catalog.catalog_name;
 	IF NOT FOUND THEN
 		RAISE EXCEPTION 'catalog "%" does not exist', catalog_name USING ERRCODE = 'undefined_object';
@@ -95,11 +100,7 @@ DECLARE
 	other_procedure_id bigint;
 BEGIN
 	PERFORM amoro_meta.check_name('catalog_name', catalog_name);
-	-- a snapshot from before a database was created would show an empty catalog
-	IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
-		RAISE EXCEPTION 'cannot drop a catalog in a transaction of isolation level %', current_setting('transaction_isolation')
-			USING ERRCODE = 'invalid_transaction_state', HINT = 'SET TRANSACTION ISOLATION LEVEL READ COMMITTED';
-	END IF;
+	PERFORM amoro_meta.require_read_committed('drop a catalog');
 	-- against create_database, which holds the row FOR KEY SHARE until its transaction ends
 	SELECT c.catalog_id INTO target FROM amoro_meta.catalog c WHERE c.catalog_name = drop_catalog.catalog_name FOR UPDATE;
 	IF NOT FOUND THEN

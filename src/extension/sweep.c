@@ -1,0 +1,230 @@
+/*
+ * sweep.c
+ *		What the coordinator does again and again: SQL functions, one bounded transaction at a time.
+ *
+ * A sweep is a function of the API without arguments that an operator may call as
+ * well. It treats at most SWEEP_BATCH rows and returns how many; after a full batch it
+ * is called again at once, but procedures have their turn in between. It waits for no
+ * lock (SKIP LOCKED), and isolates a row that fails from the others by itself.
+ */
+#include "postgres.h"
+
+#include "compat.h"
+#include "coordinator.h"
+#include "coordinator_transaction.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "guc.h"
+#include "miscadmin.h"
+#include "procedure_sql.h"
+#include "stop_point.h"
+#include "sweep.h"
+#include "utils/timeout.h"
+#include "utils/timestamp.h"
+
+#define SWEEP_BATCH 1000
+/* Longer than any sweep takes; one that does not end by itself must not keep the verdicts waiting. */
+#define LONGEST_RUN_MS 5000
+#define FIRST_DELAY_US INT64CONST(1000000)
+#define LONGEST_DELAY_US (300 * INT64CONST(1000000))
+#define STATUS_COLUMNS 12
+
+typedef struct Sweep
+{
+	const char *name;			/* of a function in the schema of the API: () returns bigint */
+	const int  *interval_ms;	/* a setting */
+} Sweep;
+
+static const Sweep sweeps[] = {
+	{"refresh_table_runtimes", &guc_refresh_interval},
+};
+
+StaticAssertDecl(lengthof(sweeps) <= MAX_SWEEPS, "more sweeps than there is room for in shared memory");
+
+typedef struct SweepRun
+{
+	const Sweep *sweep;
+	int64		rows;
+} SweepRun;
+
+/* The functions of the extension stand in the schema that CREATE EXTENSION was given. */
+static Oid
+find_function(const char *name)
+{
+	SqlArgument arguments[] = {
+		{OIDOID, ObjectIdGetDatum(coordinator_extension()), false}, sql_text(name)
+	};
+
+	if (procedure_sql("SELECT p.oid::bigint FROM pg_proc p JOIN pg_extension e ON e.extnamespace = p.pronamespace"
+					  " WHERE e.oid = $1 AND p.proname = $2::name AND p.pronargs = 0",
+					  SPI_OK_SELECT, lengthof(arguments), arguments) == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_FUNCTION),
+				 errmsg("function %s() of amoro_meta does not exist", name)));
+	return (Oid) result_bigint(0, 1);
+}
+
+static void
+run(void *argument)
+{
+	SweepRun   *work = argument;
+
+	coordinator_check_term();
+	stop_point(psprintf("sweep.%s", work->sweep->name));
+	enable_timeout_after(STATEMENT_TIMEOUT, LONGEST_RUN_MS);
+	work->rows = DatumGetInt64(OidFunctionCall0(find_function(work->sweep->name)));
+	disable_timeout(STATEMENT_TIMEOUT, false);
+	stop_point(psprintf("sweep.%s.commit", work->sweep->name));
+}
+
+/* Finds the sweep that is due first; an interval that was made shorter counts from now. */
+static int
+first_due(LeaseTime now, LeaseTime *due_at)
+{
+	DatabaseEntry *entry;
+	int			first = 0;
+
+	LWLockAcquire(AmoroShared->lock, LW_EXCLUSIVE);
+	entry = database_entry_find(MyDatabaseId);
+	for (int i = 0; i < lengthof(sweeps); i++)
+	{
+		SweepStatus *status = &entry->sweeps[i];
+
+		if (status->consecutive_failures == 0)
+			status->due_at = Min(status->due_at, now + (int64) *sweeps[i].interval_ms * 1000);
+		if (status->due_at < entry->sweeps[first].due_at)
+			first = i;
+	}
+	*due_at = entry->sweeps[first].due_at;
+	LWLockRelease(AmoroShared->lock);
+	return first;
+}
+
+/* Records what became of a run; true when it failed in another way than the time before. */
+static bool
+record(int index, const SweepRun *work, const ErrorData *error, LeaseTime began)
+{
+	LeaseTime	now = lease_clock_now();
+	int64		interval_us = (int64) *work->sweep->interval_ms * 1000;
+	SweepStatus *status;
+	bool		news = false;
+
+	LWLockAcquire(AmoroShared->lock, LW_EXCLUSIVE);
+	status = &database_entry_find(MyDatabaseId)->sweeps[index];
+	status->runs++;
+	status->last_run_at = GetCurrentTimestamp();
+	status->last_duration_us = now - began;
+	status->last_rows = work->rows;
+	status->rows += work->rows;
+	if (error == NULL)
+	{
+		status->consecutive_failures = 0;
+		status->due_at = work->rows >= SWEEP_BATCH ? now : now + interval_us;
+	}
+	else
+	{
+		news = status->consecutive_failures == 0 || status->last_error_code != error->sqlerrcode;
+		status->due_at = now + Max(interval_us, Min(FIRST_DELAY_US << Min(status->consecutive_failures, 10), LONGEST_DELAY_US));
+		status->errors++;
+		status->consecutive_failures++;
+		status->last_error_code = error->sqlerrcode;
+		status->last_error_at = status->last_run_at;
+		strlcpy(status->last_error, error->message ? error->message : "", sizeof(status->last_error));
+	}
+	LWLockRelease(AmoroShared->lock);
+	return news;
+}
+
+/*
+ * sweep_run_due runs one batch of one sweep. See the header.
+ */
+LeaseTime
+sweep_run_due(void)
+{
+	LeaseTime	now = lease_clock_now();
+	LeaseTime	due_at;
+	int			index = first_due(now, &due_at);
+	SweepRun	work = {.sweep = &sweeps[index]};
+	ErrorData  *error;
+
+	if (due_at > now)
+		return due_at;
+	error = coordinator_transaction(run, &work);
+	if (error != NULL)
+	{
+		/* where the run failed its timeout is still armed, or has just struck */
+		disable_timeout(STATEMENT_TIMEOUT, false);
+		QueryCancelPending = false;
+		work.rows = 0;
+	}
+	if (record(index, &work, error, now))
+		ereport(LOG,
+				(errcode(error->sqlerrcode),
+				 errmsg("sweep %s() of amoro_meta failed: %s", work.sweep->name, error->message),
+				 error->detail ? errdetail_internal("%s", error->detail) : 0,
+				 errhint("SELECT * FROM amoro_stat_sweep; it is tried again.")));
+	(void) first_due(now, &due_at);
+	return due_at;
+}
+
+/* See sweep.h. */
+void
+sweep_reset_locked(DatabaseEntry *entry)
+{
+	for (int i = 0; i < MAX_SWEEPS; i++)
+	{
+		SweepStatus *status = &entry->sweeps[i];
+
+		*status = (SweepStatus) {.due_at = status->due_at, .consecutive_failures = status->consecutive_failures};
+	}
+}
+
+PG_FUNCTION_INFO_V1(amoro_meta_sweep_batch);
+PG_FUNCTION_INFO_V1(amoro_meta_sweeps);
+
+/* How many rows one call of a sweep treats at most; that many mean that there may be more. */
+Datum
+amoro_meta_sweep_batch(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_INT32(SWEEP_BATCH);
+}
+
+static void
+put_status(ReturnSetInfo *result, const Sweep *sweep, const SweepStatus *status)
+{
+	Datum		values[] = {
+		CStringGetTextDatum(sweep->name), Int64GetDatum(*sweep->interval_ms),
+		TimestampTzGetDatum(status->last_run_at), Int64GetDatum(status->last_duration_us), Int64GetDatum(status->last_rows),
+		Int64GetDatum(status->runs), Int64GetDatum(status->rows), Int64GetDatum(status->errors),
+		Int32GetDatum(status->consecutive_failures), CStringGetTextDatum(unpack_sql_state(status->last_error_code)),
+		CStringGetTextDatum(status->last_error), TimestampTzGetDatum(status->last_error_at)
+	};
+	bool		nulls[STATUS_COLUMNS] = {0};
+
+	StaticAssertStmt(lengthof(values) == STATUS_COLUMNS, "a value for each column");
+	nulls[2] = nulls[3] = nulls[4] = status->last_run_at == 0;
+	nulls[9] = nulls[10] = nulls[11] = status->last_error_at == 0;
+	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+}
+
+/* One row for every sweep, with what this server start has seen of it in this database. */
+Datum
+amoro_meta_sweeps(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	SweepStatus seen[MAX_SWEEPS] = {0};
+	DatabaseEntry *entry;
+
+	InitMaterializedSRF(fcinfo, 0);
+	if (AmoroShared != NULL)
+	{
+		LWLockAcquire(AmoroShared->lock, LW_SHARED);
+		entry = database_entry_find(MyDatabaseId);
+		if (entry != NULL)
+			memcpy(seen, entry->sweeps, sizeof(seen));
+		LWLockRelease(AmoroShared->lock);
+	}
+	for (int i = 0; i < lengthof(sweeps); i++)
+		put_status(result, &sweeps[i], &seen[i]);
+	return (Datum) 0;
+}
