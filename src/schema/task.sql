@@ -86,3 +86,5 @@ CREATE TABLE amoro_meta.queue_floor
 	PRIMARY KEY (queue_id, turn)
 );
 COMMENT ON TABLE amoro_meta.queue_floor IS 'turns before which no process of a queue has tasks waiting, nor will have';
+SELECT pg_catalog.pg_extension_config_dump('amoro_meta.task_floor', 'WHERE false');
+SELECT pg_catalog.pg_extension_config_dump('amoro_meta.queue_floor', 'WHERE false');
