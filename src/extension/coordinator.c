@@ -142,6 +142,8 @@ set_state(CoordinatorState state)
 	entry = database_entry_find(MyDatabaseId);
 	changed = entry->state != state;
 	entry->state = state;
+	/* whoever sees it run may terminate it: that is no failure to start */
+	entry->healthy = entry->healthy || state == COORDINATOR_RUNNING;
 	LWLockRelease(AmoroShared->lock);
 	return changed;
 }

@@ -83,7 +83,7 @@ typedef struct DatabaseEntry
 	ProcNumber	coordinator_proc;	/* whose latch wakes it; INVALID_PROC_NUMBER when not running */
 
 	bool		recheck;		/* extension or identity may have changed: the next cycle looks again */
-	bool		healthy;		/* the coordinator has completed a cycle since it started */
+	bool		healthy;		/* the coordinator has come to run, or completed a cycle, since it started */
 
 	/* 0 until the first coordinator of this server start has begun the term, and while the data is not adopted */
 	int64		term;

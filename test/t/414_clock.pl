@@ -5,6 +5,7 @@ use AmoroCluster;
 use AmoroHttp;
 use AmoroLake;
 use AmoroNode;
+use AmoroProxy;
 use File::Basename;
 use PostgreSQL::Test::Utils;
 use Test::More;
@@ -31,7 +32,8 @@ sub set_clocks
 }
 
 set_clocks();
-my $node = AmoroNode->start(conninfo => conninfo($server), environment => { LD_PRELOAD => $library, AMORO_CLOCK => $clock });
+my $link = AmoroProxy->start(socket_path($server));
+my $node = AmoroNode->start(conninfo => conninfo($server, proxy => $link), environment => { LD_PRELOAD => $library, AMORO_CLOCK => $clock });
 $node->wait_for_serving;
 $node->lookup('c', 'd', 't')->{status} == 200 or die;
 
@@ -80,9 +82,12 @@ my $before = $node->status;
 $node->signal('STOP');
 set_clocks(boot => 2 * $lease);
 syswrite $_, "GET $path HTTP/1.1\r\n\r\n" for @sockets;
+# it cannot be back before it comes to the last of them
+$link->set(down => 'hold');
 $node->signal('CONT');
 my @answers = map { my $buffer = ''; http_read_response($_, \$buffer) } @sockets;
 is(scalar(grep { $_->{status} == 503 } @answers), 20, 'after a sleep longer than the lease every lookup is refused');
+$link->heal;
 $node->wait_for_serving;
 cmp_ok($node->status->{fences}, '>', $before->{fences}, 'the node counts itself fenced');
 cmp_ok($node->status->{recoveries}, '>', $before->{recoveries}, 'and has recovered');

@@ -25,9 +25,13 @@ sub http_connect
 sub _read_more
 {
 	my ($socket, $buffer, $deadline) = @_;
-	my $remaining = $deadline - time;
-	return 0 if $remaining <= 0 || !IO::Select->new($socket)->can_read($remaining);
-	return sysread($socket, $$buffer, 1 << 16, length $$buffer) // 0;
+	while ((my $remaining = $deadline - time) > 0)
+	{
+		# none: it is over, or a signal came
+		next unless IO::Select->new($socket)->can_read($remaining);
+		return sysread($socket, $$buffer, 1 << 16, length $$buffer) // 0;
+	}
+	return 0;
 }
 
 # Reads one response from a connection; what was read beyond it stays in $$buffer. Undef when none came in time.

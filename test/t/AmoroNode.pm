@@ -8,6 +8,10 @@ use Carp;
 use POSIX qw(:sys_wait_h);
 use Time::HiRes qw(sleep time);
 
+# PostgreSQL::Test::Utils of version 18 has a handler otherwise, which ends every sleep and every wait for a socket of
+# this test whenever a node is stopped or goes on.
+BEGIN { $SIG{CHLD} = 'DEFAULT' }
+
 my $count = 0;
 my %running;    # by process id: what this test started and has to end
 
