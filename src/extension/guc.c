@@ -26,10 +26,14 @@ int			guc_history_retention = 30 * 24 * 3600;
 int			guc_lease_margin_ms = 200;
 int			guc_max_clock_drift_ppm = 1000;
 int			guc_max_nodes = 4096;
+int			guc_max_terminal_sessions = 10000;
+int			guc_max_terminal_sessions_per_role = 1000;
 int			guc_max_removed_share = 20;
 int			guc_metadata_lease_fence_ms = 20000;
 int			guc_refresh_interval = 60 * 1000;
 bool		guc_require_synchronous_tick = false;
+char	   *guc_terminal_sensitive_keys = NULL;
+int			guc_terminal_session_timeout = 1800;
 
 /* A list of database names, as search_path is a list of schemas. */
 static bool
@@ -179,6 +183,43 @@ define_sweep_settings(void)
 							 NULL, NULL, NULL);
 }
 
+/* Terminal sessions; all but the names are read in SQL. */
+static void
+define_terminal_settings(void)
+{
+	DefineCustomIntVariable( /* name= */ "amoro_meta.max_terminal_sessions",
+							 /* short_desc= */ "How many terminal sessions may be open at once.",
+							 /* long_desc= */ NULL,
+							 /* valueAddr= */ &guc_max_terminal_sessions,
+							 /* boot, min, max= */ 10000, 0, 1000000,
+							 /* context= */ PGC_SUSET, /* flags= */ 0,
+							 NULL, NULL, NULL);
+
+	DefineCustomIntVariable( /* name= */ "amoro_meta.max_terminal_sessions_per_role",
+							 /* short_desc= */ "How many terminal sessions one role may have open at once.",
+							 /* long_desc= */ NULL,
+							 /* valueAddr= */ &guc_max_terminal_sessions_per_role,
+							 /* boot, min, max= */ 1000, 0, 1000000,
+							 /* context= */ PGC_SUSET, /* flags= */ 0,
+							 NULL, NULL, NULL);
+
+	DefineCustomStringVariable( /* name= */ "amoro_meta.terminal_sensitive_keys",
+								/* short_desc= */ "Words that make the value of a property of a terminal session a secret.",
+								/* long_desc= */ "A key is sensitive when one of them occurs in it, in capitals or not.",
+								/* valueAddr= */ &guc_terminal_sensitive_keys,
+								/* boot= */ "password, secret, token, credential, access-key, accesskey, private-key",
+								/* context= */ PGC_SIGHUP, /* flags= */ 0,
+								NULL, NULL, NULL);
+
+	DefineCustomIntVariable( /* name= */ "amoro_meta.terminal_session_timeout",
+							 /* short_desc= */ "How long a terminal session stays after its last use.",
+							 /* long_desc= */ NULL,
+							 /* valueAddr= */ &guc_terminal_session_timeout,
+							 /* boot, min, max= */ 1800, 1, INT_MAX,
+							 /* context= */ PGC_SIGHUP, /* flags= */ GUC_UNIT_S,
+							 NULL, NULL, NULL);
+}
+
 /*
  * guc_define defines all settings and reserves their prefix. Called from _PG_init.
  */
@@ -187,6 +228,7 @@ guc_define(void)
 {
 	define_lease_settings();
 	define_other_settings();
+	define_terminal_settings();
 	define_explorer_settings();
 	define_sweep_settings();
 	DefineCustomBoolVariable( /* name= */ "amoro_meta.require_synchronous_tick",

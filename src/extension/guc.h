@@ -19,9 +19,13 @@ extern int	guc_lease_margin_ms;		/* ms */
 extern int	guc_max_clock_drift_ppm;
 extern int	guc_max_nodes;
 extern int	guc_max_removed_share;		/* percent */
+extern int	guc_max_terminal_sessions;
+extern int	guc_max_terminal_sessions_per_role;
 extern int	guc_metadata_lease_fence_ms;	/* ms */
 extern int	guc_refresh_interval;		/* ms */
 extern bool guc_require_synchronous_tick;
+extern char *guc_terminal_sensitive_keys;
+extern int	guc_terminal_session_timeout;	/* s */
 
 extern void guc_define(void);
 

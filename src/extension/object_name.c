@@ -5,6 +5,7 @@
  */
 #include "postgres.h"
 
+#include "compat.h"
 #include "fmgr.h"
 #include "mb/pg_wchar.h"
 #include "object_name.h"
@@ -12,8 +13,15 @@
 
 PG_FUNCTION_INFO_V1(amoro_meta_check_name);
 PG_FUNCTION_INFO_V1(amoro_meta_is_name);
+PG_FUNCTION_INFO_V1(amoro_meta_printable_text);
 
 /* Control characters of ASCII, and of ISO 8859 as UTF-8 spells them. */
+static bool
+is_control_character(const unsigned char *c, bool utf8)
+{
+	return *c < 0x20 || *c == 0x7f || (utf8 && c[0] == 0xc2 && c[1] >= 0x80 && c[1] <= 0x9f);
+}
+
 static bool
 has_control_character(const char *name)
 {
@@ -21,7 +29,7 @@ has_control_character(const char *name)
 
 	for (const unsigned char *c = (const unsigned char *) name; *c; c++)
 	{
-		if (*c < 0x20 || *c == 0x7f || (utf8 && c[0] == 0xc2 && c[1] >= 0x80 && c[1] <= 0x9f))
+		if (is_control_character(c, utf8))
 			return true;
 	}
 	return false;
@@ -77,4 +85,32 @@ Datum
 amoro_meta_is_name(PG_FUNCTION_ARGS)
 {
 	PG_RETURN_BOOL(object_name_problem(text_to_cstring(PG_GETARG_TEXT_PP(0))) == NULL);
+}
+
+/*
+ * amoro_meta_printable_text(value, longest) returns the first characters of a text that somebody else wrote, for logs
+ * and screens: control characters are question marks, but for newlines and tabs.
+ */
+Datum
+amoro_meta_printable_text(PG_FUNCTION_ARGS)
+{
+	text	   *value = PG_GETARG_TEXT_PP(0);
+	char	   *from = VARDATA_ANY(value);
+	int			length = pg_mbcharcliplen(from, VARSIZE_ANY_EXHDR(value), Max(PG_GETARG_INT32(1), 0));
+	char	   *printable = pnstrdup(from, length);
+	char	   *to = printable;
+	bool		utf8 = GetDatabaseEncoding() == PG_UTF8;
+
+	for (const char *c = printable; *c; c++)
+	{
+		if (*c == '\n' || *c == '\t' || !is_control_character((const unsigned char *) c, utf8))
+			*to++ = *c;
+		else
+		{
+			if ((unsigned char) *c == 0xc2)
+				c++;			/* it has two bytes */
+			*to++ = '?';
+		}
+	}
+	PG_RETURN_TEXT_P(cstring_to_text_with_len(printable, to - printable));
 }

@@ -37,6 +37,7 @@ typedef struct Sweep
 
 static const Sweep sweeps[] = {
 	{"refresh_table_runtimes", &guc_refresh_interval},
+	{"purge_terminal_sessions", &guc_refresh_interval},
 };
 
 StaticAssertDecl(lengthof(sweeps) <= MAX_SWEEPS, "more sweeps than there is room for in shared memory");
