@@ -11,16 +11,21 @@
 #include "change.h"
 #include "executor/spi.h"
 #include "guc.h"
+#include "lib/stringinfo.h"
 #include "lease.h"
 #include "miscadmin.h"
 #include "shmem.h"
 #include "utils/builtins.h"
+#include "utils/memutils.h"
 
 /* How many changes one call of change_prune deletes, about. */
 #define PRUNE_BATCH 1000
 
 /* Newest version that this transaction allocated; 0: none. */
 static int64 allocated_version = 0;
+/* What changed with it, as text, in the memory of the transaction; NULL when that is more than is carried. */
+static char *allocated_news = NULL;
+static int	allocated_news_length = 0;
 
 static void
 change_transaction_ends(XactEvent event, void *argument)
@@ -29,11 +34,13 @@ change_transaction_ends(XactEvent event, void *argument)
 	{
 		case XACT_EVENT_COMMIT:
 			if (allocated_version != 0 && AmoroShared != NULL)
-				lease_publish(MyDatabaseId, allocated_version);
+				lease_publish(MyDatabaseId, allocated_version, allocated_news, allocated_news_length);
 			allocated_version = 0;
+			allocated_news = NULL;
 			break;
 		case XACT_EVENT_ABORT:
 			allocated_version = 0;
+			allocated_news = NULL;
 			break;
 		case XACT_EVENT_PRE_PREPARE:
 			/* It would hold the counter for as long as it likes, and commit where nobody publishes. */
@@ -151,6 +158,68 @@ insert_change(int64 version, int32 ordinal, const MetadataChange *change)
 		elog(ERROR, "could not append to the metadata log");
 }
 
+/* One column of a line: backslash, tab and line ends as COPY writes them, \\N for NULL. */
+static void
+append_column(StringInfo line, const char *value)
+{
+	if (line->len > 0 && line->data[line->len - 1] != '\n')
+		appendStringInfoChar(line, '\t');
+	if (value == NULL)
+	{
+		appendStringInfoString(line, "\\N");
+		return;
+	}
+	for (const char *c = value; *c != '\0'; c++)
+	{
+		if (*c == '\\')
+			appendStringInfoString(line, "\\\\");
+		else if (*c == '\t')
+			appendStringInfoString(line, "\\t");
+		else if (*c == '\n')
+			appendStringInfoString(line, "\\n");
+		else if (*c == '\r')
+			appendStringInfoString(line, "\\r");
+		else
+			appendStringInfoChar(line, *c);
+	}
+}
+
+/*
+ * The changes of a version as the answer of a heartbeat carries them: a line for each, beginning with the end of the
+ * line before, of the columns of metadata_changes in the text format of COPY. Kept for the callback after commit.
+ */
+static void
+note_news(int64 version, const MetadataChange *changes, int count)
+{
+	MemoryContext caller = MemoryContextSwitchTo(TopTransactionContext);
+	StringInfoData lines;
+	bool		fits = true;
+
+	initStringInfo(&lines);
+	for (int i = 0; i < count && fits; i++)
+	{
+		const MetadataChange *change = &changes[i];
+		Jsonb	   *detail = change->detail;
+
+		fits = lines.len <= NEWS_LARGEST && (detail == NULL || VARSIZE(detail) <= NEWS_LARGEST);
+		if (!fits)
+			break;
+		appendStringInfoChar(&lines, '\n');
+		append_column(&lines, psprintf(INT64_FORMAT, version));
+		append_column(&lines, psprintf("%d", i));
+		append_column(&lines, change->object_kind);
+		append_column(&lines, change->operation);
+		append_column(&lines, change->catalog_name);
+		append_column(&lines, change->database_name);
+		append_column(&lines, change->table_name);
+		append_column(&lines, psprintf(INT64_FORMAT, change->object_id));
+		append_column(&lines, detail == NULL ? "{}" : JsonbToCString(NULL, &detail->root, VARSIZE(detail)));
+	}
+	MemoryContextSwitchTo(caller);
+	allocated_news = fits && lines.len <= NEWS_LARGEST ? lines.data : NULL;
+	allocated_news_length = lines.len;
+}
+
 /*
  * change_append allocates the next version and inserts the changes under it; returns the version. SPI is
  * connected. To be the last write of the transaction, see change.h. Errors: 0A000 in a subtransaction (what it
@@ -172,6 +241,7 @@ change_append(const MetadataChange *changes, int count)
 		insert_change(version, i, &changes[i]);
 	/* A version that a node has applied must outlive a crash, else its number would come again. */
 	ForceSyncCommit();
+	note_news(version, changes, count);
 	allocated_version = version;
 	return version;
 }

@@ -3,8 +3,10 @@
  *		What a node asks of the server: heartbeat, activation, release (docs/protocol.md, section 3).
  *
  * A request is decided, and its effect recorded, while AmoroShared->lock is held
- * once; the clock is read after the lock was got, so the moments in the slots are
- * in the order of the grants.
+ * once: shared and with the slot's mutex by heartbeats, which change nothing but the
+ * slot, else exclusively. The clock is read after the locks were got, so the moments
+ * in a slot are in the order of its grants, and whoever holds the lock exclusively
+ * sees every grant of a moment before.
  */
 #include "postgres.h"
 
@@ -116,7 +118,7 @@ lease_settle_locked(NodeSlot *slot, LeaseTime now)
 static ProcNumber
 laggard_gives_way(DatabaseEntry *entry)
 {
-	if (entry->awaited_version == 0 || --entry->awaited_laggards > 0)
+	if (entry->awaited_version == 0 || (int32) pg_atomic_sub_fetch_u32(&entry->awaited_laggards, 1) > 0)
 		return INVALID_PROC_NUMBER;
 	return entry->coordinator_proc;
 }
@@ -236,52 +238,77 @@ lease_describe_locked(const DatabaseEntry *entry, const NodeSlot *slot, LeaseGra
 
 typedef void (*AnswerFunction) (const DatabaseEntry *, NodeSlot *, const LeaseRequest *, LeaseTime, LeaseGrant *);
 
-/* Heartbeat and activation: find, settle, decide, describe; wakes the coordinator when a version it awaits moved on. */
-static LeaseRefusal
-answer_request(const LeaseRequest *request, AnswerFunction answer, LeaseGrant *grant)
+/* Heartbeat and activation: settle, decide, describe; returns whom to wake when a version it awaits moved on. */
+static ProcNumber
+answer_request(DatabaseEntry *entry, NodeSlot *slot, const LeaseRequest *request, AnswerFunction answer, LeaseGrant *grant)
+{
+	LeaseTime	now = lease_clock_now();
+	bool		lagged = is_laggard(entry, slot);
+
+	slot->last_heard = now;
+	slot->heartbeats++;
+	strlcpy(slot->detail, request->detail != NULL ? request->detail : "", SLOT_TEXT_SIZE);
+	lease_settle_locked(slot, now);
+	answer(entry, slot, request, now, grant);
+	lease_describe_locked(entry, slot, grant);
+	return lagged && !is_laggard(entry, slot) ? laggard_gives_way(entry) : INVALID_PROC_NUMBER;
+}
+
+/*
+ * lease_heartbeat extends the lease of an active node and takes its applied version as its ack. Sets *grant
+ * unless the request is refused. grant->waiting says that there is no news and lease_wait_for_news is to be called.
+ */
+LeaseRefusal
+lease_heartbeat(const LeaseRequest *request, LeaseGrant *grant)
 {
 	DatabaseEntry *entry;
 	NodeSlot   *slot;
 	LeaseRefusal refusal;
 	ProcNumber	coordinator = INVALID_PROC_NUMBER;
+	ProcNumber	replaced = INVALID_PROC_NUMBER;
 
-	grant->reason = NULL;
-	LWLockAcquire(AmoroShared->lock, LW_EXCLUSIVE);
+	memset(grant, 0, sizeof(*grant));
+	LWLockAcquire(AmoroShared->lock, LW_SHARED);
 	refusal = find_holder(request, &entry, &slot);
 	if (refusal == LEASE_ACCEPTED)
 	{
-		LeaseTime	now = lease_clock_now();
-		bool		lagged = is_laggard(entry, slot);
-
-		slot->last_heard = now;
-		slot->heartbeats++;
-		strlcpy(slot->detail, request->detail != NULL ? request->detail : "", SLOT_TEXT_SIZE);
-		lease_settle_locked(slot, now);
-		answer(entry, slot, request, now, grant);
-		lease_describe_locked(entry, slot, grant);
-		if (lagged && !is_laggard(entry, slot))
-			coordinator = laggard_gives_way(entry);
+		SpinLockAcquire(&slot->mutex);
+		coordinator = answer_request(entry, slot, request, answer_heartbeat, grant);
+		grant->waiting = request->wait_us > 0 && grant->answer == GRANT_GRANTED &&
+			entry->published_version <= request->version;
+		if (grant->waiting)
+		{
+			replaced = slot->waiter;
+			slot->waiter = MyProcNumber;
+		}
+		SpinLockRelease(&slot->mutex);
+		lease_news_copy_locked(entry, request, grant);
 	}
 	LWLockRelease(AmoroShared->lock);
 	database_entry_set_latch(coordinator);
+	/* An older request of the same node that still waits here is woken, to find that it is not the newest. */
+	if (replaced != MyProcNumber)
+		database_entry_set_latch(replaced);
 	return refusal;
-}
-
-/*
- * lease_heartbeat extends the lease of an active node and takes its applied version as its ack. Sets *grant
- * unless the request is refused.
- */
-LeaseRefusal
-lease_heartbeat(const LeaseRequest *request, LeaseGrant *grant)
-{
-	return answer_request(request, answer_heartbeat, grant);
 }
 
 /* lease_activate gives a node that has loaded the metadata its first lease of this epoch. */
 LeaseRefusal
 lease_activate(const LeaseRequest *request, LeaseGrant *grant)
 {
-	return answer_request(request, answer_activation, grant);
+	DatabaseEntry *entry;
+	NodeSlot   *slot;
+	LeaseRefusal refusal;
+	ProcNumber	coordinator = INVALID_PROC_NUMBER;
+
+	memset(grant, 0, sizeof(*grant));
+	LWLockAcquire(AmoroShared->lock, LW_EXCLUSIVE);
+	refusal = find_holder(request, &entry, &slot);
+	if (refusal == LEASE_ACCEPTED)
+		coordinator = answer_request(entry, slot, request, answer_activation, grant);
+	LWLockRelease(AmoroShared->lock);
+	database_entry_set_latch(coordinator);
+	return refusal;
 }
 
 /*

@@ -45,6 +45,8 @@ typedef struct LeaseRequest
 	int64		term;
 	int64		lease_epoch;
 	int64		version;		/* applied, or loaded */
+	bool		with_news;		/* a heartbeat: the answer is to carry the changes, if they are at hand */
+	int64		wait_us;		/* a heartbeat: wait for news when there are none */
 	bool		ahead_is_final; /* a version beyond the published one is answered with reload */
 	const char *detail;			/* at most SLOT_TEXT_SIZE - 1 bytes; NULL: nothing */
 } LeaseRequest;
@@ -59,6 +61,9 @@ typedef struct LeaseGrant
 	int64		metadata_version;
 	int64		heartbeat;		/* number of this request of the node */
 	LeaseSettings settings;
+	bool		waiting;		/* there is nothing new: lease_wait_for_news has to be called */
+	const char *news;			/* the changes after request->version up to metadata_version, valid until the next request; or NULL */
+	int			news_length;
 } LeaseGrant;
 
 /* What a frontier is computed for, and when it can move by itself. */
@@ -123,16 +128,21 @@ extern bool lease_incarnation_known(const LeaseRequest *request);
 extern bool lease_unseen_owed(Oid database);
 
 /* lease_publish.c */
-extern void lease_publish(Oid database, int64 version);
+extern void lease_publish(Oid database, int64 version, const char *news, int news_length);
 extern int64 lease_published_version(Oid database);
-extern void lease_wait_for_news(const LeaseRequest *request, int64 wait_us, LeaseGrant *grant);
+extern void lease_wait_for_news(const LeaseRequest *request, LeaseGrant *grant);
 extern bool lease_wait_for_version(Oid database, int64 version, int64 wait_us);
+
+/* lease_news.c: the newest changes as text, for the answers of heartbeats */
+extern void lease_news_forget_locked(DatabaseEntry *entry);
+extern void lease_news_append_locked(DatabaseEntry *entry, int64 previous, const char *news, int news_length);
+extern void lease_news_copy_locked(const DatabaseEntry *entry, const LeaseRequest *request, LeaseGrant *grant);
 
 /* for the files lease*.c and node*.c */
 extern LeaseRefusal lease_entry_locked(Oid database, DatabaseEntry **entry);
 extern bool lease_owed_locked(const NodeSlot *slot, LeaseTime now);
 extern void lease_settle_locked(NodeSlot *slot, LeaseTime now);
-extern void lease_publish_locked(DatabaseEntry *entry, int64 version, LeaseTime now);
+extern void lease_publish_locked(DatabaseEntry *entry, int64 version, LeaseTime now, const char *news, int news_length);
 extern LeaseTime lease_behind_since_locked(const DatabaseEntry *entry, const NodeSlot *slot);
 extern void lease_wake_waiters(Oid database, int64 node_id);
 extern void lease_describe_locked(const DatabaseEntry *entry, const NodeSlot *slot, LeaseGrant *grant);

@@ -32,7 +32,7 @@ count_slot(DatabaseEntry *entry, NodeSlot *slot, LeaseTime now, LeaseFrontier *f
 	if (slot->applied_version < entry->published_version)
 		frontier->next_moment = earlier(frontier->next_moment, slot->owed_until + 1);
 	if (slot->applied_version < entry->awaited_version)
-		entry->awaited_laggards++;
+		pg_atomic_fetch_add_u32(&entry->awaited_laggards, 1);
 }
 
 /* Nodes that no slot stands for hold everything back until the last lease they may have is over. */
@@ -45,7 +45,7 @@ count_unseen(DatabaseEntry *entry, LeaseTime now, LeaseFrontier *frontier)
 		return;
 	frontier->version = 0;
 	frontier->next_moment = earlier(frontier->next_moment, entry->term_owed_until + 1);
-	entry->awaited_laggards++;
+	pg_atomic_fetch_add_u32(&entry->awaited_laggards, 1);
 }
 
 /*
@@ -70,9 +70,9 @@ lease_frontier(Oid database, int64 awaited_version)
 		LeaseTime	now = lease_clock_now();
 
 		news = awaited_version > entry->published_version;
-		lease_publish_locked(entry, awaited_version, now);
+		lease_publish_locked(entry, awaited_version, now, NULL, 0);
 		entry->awaited_version = awaited_version;
-		entry->awaited_laggards = 0;
+		pg_atomic_write_u32(&entry->awaited_laggards, 0);
 		frontier.version = entry->published_version;
 		while ((slot = slot_of_database(database, slot)) != NULL)
 			count_slot(entry, slot, now, &frontier);

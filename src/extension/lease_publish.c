@@ -12,24 +12,27 @@
 #include "storage/latch.h"
 
 /* How many waiters are collected under the lock at a time. */
-#define WAKE_BATCH 64
+#define WAKE_BATCH 512
 
 /*
  * lease_publish_locked makes a committed version known, if it is news, and notes the moment for rule 8. Versions
- * that were skipped (a change of timeline) came at the same moment.
+ * that were skipped (a change of timeline) came at the same moment. news is what changed with this version; NULL
+ * when the caller does not know.
  */
 void
-lease_publish_locked(DatabaseEntry *entry, int64 version, LeaseTime now)
+lease_publish_locked(DatabaseEntry *entry, int64 version, LeaseTime now, const char *news, int news_length)
 {
-	int64		oldest = Max(entry->published_version + 1, version - PUBLISH_RING_SIZE + 1);
+	int64		previous = entry->published_version;
+	int64		oldest = Max(previous + 1, version - PUBLISH_RING_SIZE + 1);
 
-	if (version <= entry->published_version)
+	if (version <= previous)
 		return;
 	/* downwards: there is no number beyond the greatest to stop at */
 	for (int64 v = version; v >= oldest; v--)
 		entry->publish_times[v % PUBLISH_RING_SIZE] = now;
 	entry->ring_oldest_version = Max(entry->ring_oldest_version, version - PUBLISH_RING_SIZE + 1);
 	entry->published_version = version;
+	lease_news_append_locked(entry, previous, news, news_length);
 }
 
 /*
@@ -51,13 +54,16 @@ lease_behind_since_locked(const DatabaseEntry *entry, const NodeSlot *slot)
 	return entry->publish_times[entry->ring_oldest_version % PUBLISH_RING_SIZE];
 }
 
-/* Takes up to WAKE_BATCH waiters from the slots from *next on, one lock a batch; the latches are set outside of it. */
+/*
+ * Takes up to WAKE_BATCH waiters from the slots from *next on, one lock a batch; the latches are set outside of it. The
+ * lock is held shared, so those that were woken already can go on. Who comes to wait meanwhile has seen the news.
+ */
 static int
 collect_waiters(Oid database, int64 node_id, int32 *next, ProcNumber *waiters)
 {
 	int			count = 0;
 
-	LWLockAcquire(AmoroShared->lock, LW_EXCLUSIVE);
+	LWLockAcquire(AmoroShared->lock, LW_SHARED);
 	for (; *next < AmoroShared->slots_end && count < WAKE_BATCH; (*next)++)
 	{
 		NodeSlot   *slot = &AmoroNodeSlots[*next];
@@ -65,8 +71,10 @@ collect_waiters(Oid database, int64 node_id, int32 *next, ProcNumber *waiters)
 		if (slot->waiter == INVALID_PROC_NUMBER || slot->database != database ||
 			(node_id != 0 && slot->node_id != node_id))
 			continue;
+		SpinLockAcquire(&slot->mutex);
 		waiters[count++] = slot->waiter;
 		slot->waiter = INVALID_PROC_NUMBER;
+		SpinLockRelease(&slot->mutex);
 	}
 	LWLockRelease(AmoroShared->lock);
 	return count;
@@ -93,17 +101,17 @@ lease_wake_waiters(Oid database, int64 node_id)
 
 /*
  * lease_publish makes a version known that was just committed, and wakes who waits for news. Must not fail: the
- * commit has happened.
+ * commit has happened. news is what changed with it, as text; NULL when that is too much.
  */
 void
-lease_publish(Oid database, int64 version)
+lease_publish(Oid database, int64 version, const char *news, int news_length)
 {
 	DatabaseEntry *entry;
 
 	LWLockAcquire(AmoroShared->lock, LW_EXCLUSIVE);
 	entry = database_entry_find(database);
 	if (entry != NULL)
-		lease_publish_locked(entry, version, lease_clock_now());
+		lease_publish_locked(entry, version, lease_clock_now(), news, news_length);
 	LWLockRelease(AmoroShared->lock);
 	lease_wake_waiters(database, 0);
 }
@@ -144,34 +152,35 @@ lease_wait_for_version(Oid database, int64 version, int64 wait_us)
 
 /*
  * Looks whether there is anything to tell a waiting node: a version it has not applied, or that it is not what it
- * was, or that it has asked again meanwhile. When not, leaves the latch of this backend in the slot and returns true.
+ * was, or that it has asked again meanwhile. When not, leaves the latch of this backend in the slot.
  */
-static bool
-nothing_new(const LeaseRequest *request, LeaseGrant *grant)
+static void
+look_for_news(const LeaseRequest *request, LeaseGrant *grant)
 {
 	DatabaseEntry *entry;
 	NodeSlot   *slot;
-	bool		quiet = false;
-	ProcNumber	replaced = INVALID_PROC_NUMBER;
 
-	LWLockAcquire(AmoroShared->lock, LW_EXCLUSIVE);
+	LWLockAcquire(AmoroShared->lock, LW_SHARED);
 	slot = slot_find(request->database, request->node_id, &request->incarnation);
+	grant->waiting = false;
 	if (slot != NULL && lease_entry_locked(request->database, &entry) == LEASE_ACCEPTED)
 	{
-		quiet = entry->term == request->term && slot->lease_epoch == request->lease_epoch &&
-			slot->heartbeats == grant->heartbeat && entry->published_version <= request->version &&
-			!slot->superseded && !slot->removing;
-		grant->metadata_version = entry->published_version;
-		if (quiet && slot->waiter != MyProcNumber)
-		{
-			replaced = slot->waiter;
+		bool		same;
+
+		SpinLockAcquire(&slot->mutex);
+		same = entry->term == request->term && slot->lease_epoch == request->lease_epoch &&
+			slot->heartbeats == grant->heartbeat && !slot->superseded && !slot->removing;
+		grant->waiting = same && entry->published_version <= request->version;
+		if (grant->waiting)
 			slot->waiter = MyProcNumber;
-		}
+		else if (slot->waiter == MyProcNumber)
+			slot->waiter = INVALID_PROC_NUMBER;
+		SpinLockRelease(&slot->mutex);
+		grant->metadata_version = entry->published_version;
+		if (same)
+			lease_news_copy_locked(entry, request, grant);
 	}
 	LWLockRelease(AmoroShared->lock);
-	/* An older request of the same node that still waits here is woken, to find that it is not the newest. */
-	database_entry_set_latch(replaced);
-	return quiet;
 }
 
 /* Takes the latch of this backend out of the slot again. */
@@ -180,25 +189,31 @@ stop_waiting(const LeaseRequest *request)
 {
 	NodeSlot   *slot;
 
-	LWLockAcquire(AmoroShared->lock, LW_EXCLUSIVE);
+	LWLockAcquire(AmoroShared->lock, LW_SHARED);
 	slot = slot_find(request->database, request->node_id, &request->incarnation);
-	if (slot != NULL && slot->waiter == MyProcNumber)
-		slot->waiter = INVALID_PROC_NUMBER;
+	if (slot != NULL)
+	{
+		SpinLockAcquire(&slot->mutex);
+		if (slot->waiter == MyProcNumber)
+			slot->waiter = INVALID_PROC_NUMBER;
+		SpinLockRelease(&slot->mutex);
+	}
 	LWLockRelease(AmoroShared->lock);
 }
 
 /*
- * lease_wait_for_news waits until there is a version newer than request->version, or something else happened to
- * the node, or wait_us have passed. Puts the newest version into *grant.
+ * lease_wait_for_news, after a heartbeat with nothing new, waits until there is a version newer than
+ * request->version, or something else happened to the node, or request->wait_us have passed. Puts the newest version
+ * into *grant, and the changes if they are wanted and at hand.
  */
 void
-lease_wait_for_news(const LeaseRequest *request, int64 wait_us, LeaseGrant *grant)
+lease_wait_for_news(const LeaseRequest *request, LeaseGrant *grant)
 {
-	LeaseTime	end = lease_clock_now() + wait_us;
+	LeaseTime	end = lease_clock_now() + request->wait_us;
 
 	PG_TRY();
 	{
-		while (nothing_new(request, grant))
+		while (grant->waiting)
 		{
 			int64		left = end - lease_clock_now();
 
@@ -208,11 +223,13 @@ lease_wait_for_news(const LeaseRequest *request, int64 wait_us, LeaseGrant *gran
 							 PG_WAIT_EXTENSION);
 			ResetLatch(MyLatch);
 			CHECK_FOR_INTERRUPTS();
+			look_for_news(request, grant);
 		}
 	}
 	PG_FINALLY();
 	{
-		stop_waiting(request);
+		if (grant->waiting)
+			stop_waiting(request);
 	}
 	PG_END_TRY();
 }

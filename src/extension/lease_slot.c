@@ -89,6 +89,7 @@ slot_take(Oid database, int64 node_id, const pg_uuid_t *incarnation, Oid role)
 	slot->node_id = node_id;
 	slot->incarnation = *incarnation;
 	slot->role = role;
+	SpinLockInit(&slot->mutex);
 	slot->waiter = INVALID_PROC_NUMBER;
 	slot->lease_epoch = 1;
 	slot->next_in_bucket = *bucket;

@@ -96,6 +96,7 @@ lease_begin_term(Oid database, int64 term, LeaseSettings settings, int64 longest
 		/* a commit may have published a newer version since the caller read its own */
 		entry->published_version = Max(entry->published_version, version);
 		entry->ring_oldest_version = entry->published_version + 1;
+		lease_news_forget_locked(entry);
 		entry->awaited_version = 0;
 		entry->unseen_owed = false;
 		expect_known_nodes(database, entry->term_owed_until);
@@ -122,6 +123,7 @@ lease_end_term(Oid database)
 		entry->term = 0;
 		entry->published_version = 0;
 		entry->ring_oldest_version = 1;
+		lease_news_forget_locked(entry);
 		entry->awaited_version = 0;
 	}
 	LWLockRelease(AmoroShared->lock);

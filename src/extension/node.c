@@ -172,15 +172,15 @@ wait_argument(FunctionCallInfo fcinfo)
 
 /* What both forms of the heartbeat do; returns the id of the node. */
 static int64
-heartbeat(FunctionCallInfo fcinfo, LeaseGrant *grant)
+heartbeat(FunctionCallInfo fcinfo, bool with_news, LeaseGrant *grant)
 {
 	LeaseRequest request = read_request(fcinfo, true);
 	char		detail[SLOT_TEXT_SIZE];
-	int64		wait_us;
 
 	if (PG_ARGISNULL(5))
 		require_arguments(fcinfo, 6);
-	wait_us = wait_argument(fcinfo);
+	request.wait_us = wait_argument(fcinfo);
+	request.with_news = with_news;
 	if (!PG_ARGISNULL(6))
 	{
 		text	   *given = PG_GETARG_TEXT_PP(6);
@@ -191,8 +191,8 @@ heartbeat(FunctionCallInfo fcinfo, LeaseGrant *grant)
 		request.detail = detail;
 	}
 	ask(lease_heartbeat, &request, grant);
-	if (wait_us > 0 && grant->answer == GRANT_GRANTED)
-		lease_wait_for_news(&request, wait_us, grant);
+	if (grant->waiting)
+		lease_wait_for_news(&request, grant);
 	return request.node_id;
 }
 
@@ -205,30 +205,78 @@ Datum
 amoro_meta_node_heartbeat(PG_FUNCTION_ARGS)
 {
 	LeaseGrant	grant;
-	int64		node_id = heartbeat(fcinfo, &grant);
+	int64		node_id = heartbeat(fcinfo, false, &grant);
 
 	return node_grant_datum(fcinfo, node_id, &grant);
 }
 
+/* Adds a number and a comma, or what there is instead; the room is there. */
+static char *
+put_number(char *at, int64 number)
+{
+	at += pg_lltoa(number, at);
+	*at++ = ',';
+	return at;
+}
+
+static char *
+put_text(char *at, const char *value)
+{
+	size_t		length = strlen(value);
+
+	memcpy(at, value, length);
+	return at + length;
+}
+
+/* The text form of node_grant: reasons are constants of letters, spaces, commas and colons. Returns its end. */
+static char *
+put_grant(char *at, int64 node_id, const LeaseGrant *grant)
+{
+	*at++ = '(';
+	at = put_text(at, answer_names[grant->answer]);
+	*at++ = ',';
+	at = put_number(at, node_id);
+	at = put_number(at, grant->term);
+	at = put_number(at, grant->lease_epoch);
+	at = put_number(at, grant->settings.lease_us / 1000);
+	at = put_number(at, grant->settings.max_clock_drift_ppm);
+	at = put_number(at, grant->settings.heartbeat_interval_ms);
+	at = put_number(at, grant->metadata_version);
+	if (grant->reason != NULL)
+	{
+		*at++ = '"';
+		at = put_text(at, grant->reason);
+		*at++ = '"';
+	}
+	*at++ = ')';
+	return at;
+}
+
+/* Eight numbers of at most 20 characters with their commas, the answer, and a reason. */
+#define LONGEST_GRANT 384
+
 /*
- * amoro_meta_node_heartbeat_text(...) returns text: as node_heartbeat, the answer being the text form of node_grant
- * in one value. Looking up how to print nine columns costs the server more than the heartbeat itself.
+ * amoro_meta_node_heartbeat_text(..., with_changes boolean) returns text: as node_heartbeat, the answer being the text
+ * form of node_grant in one value. Looking up how to print nine columns costs the server more than the heartbeat itself.
+ * With with_changes, and when they are in memory, the changes after applied_version up to the metadata version of the
+ * answer follow: a line each, of the columns of metadata_changes in the text format of COPY.
  */
 Datum
 amoro_meta_node_heartbeat_text(PG_FUNCTION_ARGS)
 {
 	LeaseGrant	grant;
-	int64		node_id = heartbeat(fcinfo, &grant);
-	char		line[256];
-	int			length;
+	int64		node_id = heartbeat(fcinfo, !PG_ARGISNULL(7) && PG_GETARG_BOOL(7), &grant);
+	text	   *answer = palloc(VARHDRSZ + LONGEST_GRANT + grant.news_length);
+	char	   *end = put_grant(VARDATA(answer), node_id, &grant);
 
-	length = snprintf(line, sizeof(line), "(%s," INT64_FORMAT "," INT64_FORMAT "," INT64_FORMAT ",%d,%d,%d," INT64_FORMAT ",%s%s%s)",
-					  answer_names[grant.answer], node_id, grant.term, grant.lease_epoch,
-					  (int) (grant.settings.lease_us / 1000), grant.settings.max_clock_drift_ppm,
-					  grant.settings.heartbeat_interval_ms, grant.metadata_version,
-					  grant.reason != NULL ? "\"" : "", grant.reason != NULL ? grant.reason : "",
-					  grant.reason != NULL ? "\"" : "");
-	PG_RETURN_TEXT_P(cstring_to_text_with_len(line, length));
+	Assert(end - VARDATA(answer) <= LONGEST_GRANT);
+	if (grant.news != NULL)
+	{
+		memcpy(end, grant.news, grant.news_length);
+		end += grant.news_length;
+	}
+	SET_VARSIZE(answer, end - (char *) answer);
+	PG_RETURN_TEXT_P(answer);
 }
 
 /*

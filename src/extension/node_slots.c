@@ -61,7 +61,7 @@ copy_slots(SlotsCopy *copy, int64 committed_version)
 	if (entry != NULL)
 	{
 		news = committed_version > entry->published_version;
-		lease_publish_locked(entry, committed_version, copy->now);
+		lease_publish_locked(entry, committed_version, copy->now, NULL, 0);
 		copy->published_version = entry->published_version;
 		copy->unseen_owed = entry->unseen_owed;
 		copy->ticks_missing = !tick_allows_grant_locked(entry, copy->now);

@@ -146,6 +146,7 @@ database_entry_claim(Oid database)
 	if (entry == NULL)
 		return NULL;
 	memset(entry, 0, sizeof(*entry));
+	pg_atomic_init_u32(&entry->awaited_laggards, 0);
 	entry->database = database;
 	entry->coordinator_proc = INVALID_PROC_NUMBER;
 	return entry;

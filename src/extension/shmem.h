@@ -4,8 +4,10 @@
  *		one slot a node incarnation. All of it may be lost at any moment: a new term
  *		starts then, and every registered node is owed one longest lease (docs/protocol.md, section 2).
  *
- * One lock, AmoroShared->lock, guards everything here. It is held for the time of
- * a few hundred instructions, never over a system call, an allocation or another lock.
+ * AmoroShared->lock guards everything here. It is held for the time of a few hundred
+ * instructions, never over a system call, an allocation or another lightweight lock.
+ * Held exclusively it gives everything; held shared, a slot may be read and changed
+ * under the slot's own mutex. So heartbeats, of different nodes, do not meet.
  */
 #ifndef AMORO_META_SHMEM_H
 #define AMORO_META_SHMEM_H
@@ -15,7 +17,9 @@
 #include "clock.h"
 #include "compat.h"
 #include "storage/condition_variable.h"
+#include "port/atomics.h"
 #include "storage/lwlock.h"
+#include "storage/spin.h"
 #include "utils/timestamp.h"
 #include "utils/uuid.h"
 
@@ -25,6 +29,11 @@
 #define PROBE_QUEUE_SIZE 16
 /* Room for the sweeps of sweep.c. */
 #define MAX_SWEEPS 16
+
+/* The newest changes, to be carried in the answers of heartbeats: how many versions and bytes are kept, how many each may have. */
+#define NEWS_VERSIONS 256
+#define NEWS_SIZE 16384
+#define NEWS_LARGEST (NEWS_SIZE / 4)
 
 typedef enum NodeState
 {
@@ -75,6 +84,19 @@ typedef struct SweepStatus
 	char		last_error[256];
 } SweepStatus;
 
+/*
+ * The changes of the versions first_version to published_version as text, one after the other in the order of their
+ * publication; empty when first_version is greater. Bytes are counted from the start of the server: byte i is at
+ * i % NEWS_SIZE, if it is one of the last NEWS_SIZE.
+ */
+typedef struct NewsRing
+{
+	int64		first_version;
+	uint64		written;
+	uint64		starts[NEWS_VERSIONS];	/* of version v at v % NEWS_VERSIONS */
+	char		bytes[NEWS_SIZE];
+} NewsRing;
+
 typedef struct DatabaseEntry
 {
 	Oid			database;		/* InvalidOid: entry is free */
@@ -97,7 +119,7 @@ typedef struct DatabaseEntry
 	int64		ring_oldest_version;	/* oldest version whose moment is in the ring */
 	LeaseTime	publish_times[PUBLISH_RING_SIZE];	/* of version v at v % PUBLISH_RING_SIZE */
 	int64		awaited_version;	/* smallest version a procedure waits for; 0 = none */
-	int32		awaited_laggards;	/* nodes that hold it back; the coordinator is woken when the last one gives way */
+	pg_atomic_uint32 awaited_laggards;	/* nodes that hold it back; the coordinator is woken when the last one gives way */
 	bool		unseen_owed;	/* nodes without a slot may hold leases until term_owed_until */
 	int64		procedure_events;	/* grows with every step, wakes those who wait for procedures */
 
@@ -105,6 +127,8 @@ typedef struct DatabaseEntry
 	LeaseTime	tick_required_since;
 	TimestampTz last_tick_at;	/* as tick_confirmed, for people */
 	TimestampTz tick_pending_since; /* when the oldest tick was written that is not confirmed; 0: none */
+
+	NewsRing	news;
 
 	/* for amoro_stat_coordinator */
 	TimestampTz started_at;
@@ -131,6 +155,7 @@ typedef struct NodeSlot
 	bool		forgotten;		/* the latter: nothing is known against its process */
 	bool		removing;		/* remove_node waits for its lease to end */
 	bool		pending;		/* its registration is not committed yet: no grant */
+	slock_t		mutex;			/* for who holds AmoroShared->lock in shared mode */
 	int64		node_id;
 	pg_uuid_t	incarnation;
 	Oid			role;			/* the only one that may speak for the node */

@@ -212,12 +212,15 @@ COMMENT ON FUNCTION node_heartbeat(bigint, uuid, bigint, bigint, bigint, interva
 REVOKE ALL ON FUNCTION node_heartbeat(bigint, uuid, bigint, bigint, bigint, interval, text) FROM PUBLIC;
 
 CREATE FUNCTION node_heartbeat_text(node_id bigint, incarnation uuid, term bigint, lease_epoch bigint, applied_version bigint,
-									wait interval DEFAULT '0', detail text DEFAULT NULL) RETURNS text
+									wait interval DEFAULT '0', detail text DEFAULT NULL, with_changes boolean DEFAULT false)
+	RETURNS text
 	LANGUAGE c VOLATILE PARALLEL UNSAFE
 	AS 'MODULE_PATHNAME', 'amoro_meta_node_heartbeat_text';
-COMMENT ON FUNCTION node_heartbeat_text(bigint, uuid, bigint, bigint, bigint, interval, text) IS
-	'as node_heartbeat, the answer being one value, the text form of node_grant: the cheapest heartbeat there is';
-REVOKE ALL ON FUNCTION node_heartbeat_text(bigint, uuid, bigint, bigint, bigint, interval, text) FROM PUBLIC;
+COMMENT ON FUNCTION node_heartbeat_text(bigint, uuid, bigint, bigint, bigint, interval, text, boolean) IS
+	'as node_heartbeat, the answer being one value, the text form of node_grant: the cheapest heartbeat there is. with_changes: the changes after '
+	'applied_version up to the metadata version of the answer follow, a line each, with the columns of metadata_changes in the text format of COPY; '
+	'none when they are not at hand: then ask metadata_changes';
+REVOKE ALL ON FUNCTION node_heartbeat_text(bigint, uuid, bigint, bigint, bigint, interval, text, boolean) FROM PUBLIC;
 
 CREATE FUNCTION activate_node(node_id bigint, incarnation uuid, term bigint, lease_epoch bigint, loaded_version bigint)
 	RETURNS node_grant

@@ -5,14 +5,15 @@
  *
  *	propagation CONNINFO NODES CHANGES ROUNDS lease|notify
  *
- * lease: every node waits in node_heartbeat; told of a version it reads the changes and heartbeats with it, which is
- * the ack and waits for the next news. A change is appended, committed and published as the coordinator does it; its
- * time ends when the verdict is PROCEED.
+ * lease: every node asks as libamoro_node does: it waits in node_heartbeat_text; told of a version with its changes, it
+ * heartbeats with that version, which is the ack and waits for the next news; told without them, it reads them first. A
+ * change is appended, committed and published as the coordinator does it; its time ends when the verdict is PROCEED.
  * notify: every node is a bare listener; a change is a commit of as many rows with NOTIFY; a listener that hears of it
  * sends a heartbeat at once, the ack in shared memory. The time ends when the last of them is answered.
  *
  * Prints the median, in milliseconds, of each round on a line of its own.
  */
+#include <endian.h>
 #include <errno.h>
 #include <libpq-fe.h>
 #include <stdbool.h>
@@ -24,13 +25,16 @@
 #include <time.h>
 #include <unistd.h>
 
+#define LONG_POLL_MS 5000
+
 typedef struct Node
 {
 	PGconn	   *connection;
 	int			number;
-	char		id[32];
+	long long	id;
 	char		incarnation[40];
-	char		epoch[32];
+	unsigned char uuid[16];
+	long long	epoch;
 	long long	applied;
 	enum
 	{
@@ -43,7 +47,8 @@ typedef struct Node
 static Node *nodes;
 static int	node_count;
 static bool leases;
-static char term[32];
+static long long term;
+static long long fetches;
 static PGconn *writer;
 static int	poller;
 static long long newest;
@@ -96,14 +101,18 @@ prepare(PGconn *connection, const char *name, const char *statement)
 	PQclear(result);
 }
 
+/* As the library sends it: numbers, uuid and interval in binary form. */
 static void
-send_heartbeat(Node *node, const char *wait)
+send_heartbeat(Node *node, long wait_ms)
 {
-	char		applied[32];
-	const char *values[] = {node->id, node->incarnation, term, node->epoch, applied, wait};
+	uint64_t	numbers[5] = {htobe64(node->id), 0, htobe64(term), htobe64(node->epoch), htobe64(node->applied)};
+	uint64_t	wait[2] = {htobe64((uint64_t) wait_ms * 1000), 0};
+	const char *values[] = {(char *) &numbers[0], (char *) node->uuid, (char *) &numbers[2], (char *) &numbers[3],
+	(char *) &numbers[4], (char *) wait, "0 entries"};
+	const int	lengths[] = {8, 16, 8, 8, 8, 16, 0};
+	const int	formats[] = {1, 1, 1, 1, 1, 1, 0};
 
-	snprintf(applied, sizeof(applied), "%lld", node->applied);
-	if (!PQsendQueryPrepared(node->connection, "heartbeat", 6, values, NULL, NULL, 0))
+	if (!PQsendQueryPrepared(node->connection, "heartbeat", 7, values, lengths, formats, 0))
 		fail("heartbeat", node->connection);
 }
 
@@ -117,21 +126,36 @@ send_fetch(Node *node)
 	if (!PQsendQueryPrepared(node->connection, "changes", 1, values, NULL, NULL, 0))
 		fail("changes", node->connection);
 	node->activity = FETCHES;
+	fetches++;
 }
 
 static void
 send_ack(Node *node)
 {
 	node->activity = ACKNOWLEDGES;
-	send_heartbeat(node, leases ? "5 s" : "0");
+	send_heartbeat(node, leases ? LONG_POLL_MS : 0);
 	if (leases && node->applied >= newest)
 		acknowledged++;
+}
+
+/* The metadata version in the text form of node_grant: the eighth of its columns. */
+static long long
+version_of(const char *grant)
+{
+	for (int i = 0; i < 7 && grant != NULL; i++)
+		grant = strchr(grant + 1, ',');
+	if (grant == NULL)
+		fail("an answer that makes no sense", NULL);
+	return strtoll(grant + 1, NULL, 10);
 }
 
 /* What a node does with an answer. */
 static void
 handle_result(Node *node, PGresult *result)
 {
+	const char *answer;
+	long long	version;
+
 	if (PQresultStatus(result) != PGRES_TUPLES_OK)
 		fail("answer", node->connection);
 	if (node->activity == FETCHES)
@@ -141,17 +165,23 @@ handle_result(Node *node, PGresult *result)
 		send_ack(node);
 		return;
 	}
-	if (strcmp(PQgetvalue(result, 0, 0), "granted") != 0)
+	answer = PQgetvalue(result, 0, 0);
+	if (strncmp(answer, "(granted,", 9) != 0)
 		fail("a node was not granted a lease", NULL);
 	if (!leases)
 	{
 		node->activity = WAITS;
 		acknowledged++;
 	}
-	else if (strtoll(PQgetvalue(result, 0, 1), NULL, 10) > node->applied)
+	else if ((version = version_of(answer)) <= node->applied)
+		send_heartbeat(node, LONG_POLL_MS);
+	else if (strchr(answer, '\n') == NULL)
 		send_fetch(node);
 	else
-		send_heartbeat(node, "5 s");
+	{
+		node->applied = version;
+		send_ack(node);
+	}
 }
 
 static void
@@ -209,18 +239,23 @@ open_node(const char *conninfo, int number)
 	node->number = number;
 	node->connection = connect_to(conninfo);
 	snprintf(node->incarnation, sizeof(node->incarnation), "%08x-0000-4000-8000-%012x", (unsigned) getpid(), (unsigned) number);
+	for (int i = 0, at = 0; i < 16; i++, at += 2)
+	{
+		at += node->incarnation[at] == '-';
+		sscanf(node->incarnation + at, "%2hhx", &node->uuid[i]);
+	}
 	snprintf(statement, sizeof(statement), "SELECT node_id, term, lease_epoch, metadata_version FROM register_node('bench %d', '%s')",
 			 number, node->incarnation);
 	result = run(node->connection, statement);
-	snprintf(node->id, sizeof(node->id), "%s", PQgetvalue(result, 0, 0));
-	snprintf(term, sizeof(term), "%s", PQgetvalue(result, 0, 1));
-	snprintf(node->epoch, sizeof(node->epoch), "%s", PQgetvalue(result, 0, 2));
+	node->id = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
+	term = strtoll(PQgetvalue(result, 0, 1), NULL, 10);
+	node->epoch = strtoll(PQgetvalue(result, 0, 2), NULL, 10);
 	node->applied = strtoll(PQgetvalue(result, 0, 3), NULL, 10);
 	PQclear(result);
-	snprintf(statement, sizeof(statement), "SELECT answer FROM activate_node(%s, '%s', %s, %s, %lld)", node->id, node->incarnation,
+	snprintf(statement, sizeof(statement), "SELECT answer FROM activate_node(%lld, '%s', %lld, %lld, %lld)", node->id, node->incarnation,
 			 term, node->epoch, node->applied);
 	PQclear(run(node->connection, statement));
-	prepare(node->connection, "heartbeat", "SELECT answer, metadata_version FROM node_heartbeat($1, $2, $3, $4, $5, $6)");
+	prepare(node->connection, "heartbeat", "SELECT node_heartbeat_text($1, $2, $3, $4, $5, $6, $7, true)");
 	if (leases)
 		prepare(node->connection, "changes", "SELECT version, object_kind, operation, catalog_name, database_name, table_name"
 				" FROM metadata_changes($1)");
@@ -229,7 +264,7 @@ open_node(const char *conninfo, int number)
 	if (epoll_ctl(poller, EPOLL_CTL_ADD, PQsocket(node->connection), &event) != 0)
 		fail("epoll_ctl", NULL);
 	if (leases)
-		send_heartbeat(node, "5 s");
+		send_heartbeat(node, LONG_POLL_MS);
 }
 
 /* Whether the server has seen every ack. */
@@ -277,7 +312,7 @@ release(const Node *node)
 {
 	char		statement[200];
 
-	snprintf(statement, sizeof(statement), "SELECT release_node(%s, '%s')", node->id, node->incarnation);
+	snprintf(statement, sizeof(statement), "SELECT release_node(%lld, '%s')", node->id, node->incarnation);
 	PQclear(run(writer, statement));
 }
 
@@ -328,6 +363,8 @@ main(int argc, char **argv)
 		printf("%.3f\n", times[changes / 2]);
 		fflush(stdout);
 	}
+	if (leases)
+		fprintf(stderr, "%lld reads of the change log\n", fetches);
 	for (int i = 0; i < node_count; i++)
 		release(&nodes[i]);
 	return 0;

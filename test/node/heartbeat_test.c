@@ -296,6 +296,46 @@ test_news_travel(void **state)
 	}
 }
 
+/* changes that come with the answer are applied without asking, and acknowledged by the next heartbeat */
+static void
+test_carried_changes(void **state)
+{
+	for (int pooled = 0; pooled < 2; pooled++)
+	{
+		World	   *world = begin_active();
+		int			acknowledged = 0;
+
+		world->pooled = pooled;
+		world->server.carries_permille = 1000;
+		assert_true(fill(world, 0));
+		assert_true(fill(world, 1));
+		for (int i = 0; i < 5; i++)
+		{
+			server_change(world, 0, OBJECT_NORMAL);
+			while (world->server.slot.applied < world->server.version && acknowledged++ < 1000)
+				world_run(world, 1000);
+			assert_int_equal(peek(world, 0), AMORO_MISS);
+			assert_int_equal(peek(world, 1), AMORO_OK);
+			assert_true(fill(world, 0));
+		}
+		assert_int_equal(world->server.slot.applied, world->server.version);
+		assert_int_equal(status_of(world).changes_applied, 5);
+		assert_int_equal(world->sends[REQUEST_CHANGES], 0);
+		/* a database too */
+		server_change_database(world, 0);
+		world_run(world, 300000);
+		assert_int_equal(peek(world, 1), AMORO_MISS);
+		assert_int_equal(world->sends[REQUEST_CHANGES], 0);
+		/* and what does not come is asked for */
+		world->server.carries_permille = 0;
+		server_change(world, 0, OBJECT_NORMAL);
+		world_run(world, 300000);
+		assert_int_equal(world->server.slot.applied, world->server.version);
+		assert_int_equal(world->sends[REQUEST_CHANGES], 1);
+		world_destroy(world);
+	}
+}
+
 /* heartbeats keep their pace, with and without waiting at the server */
 static void
 test_pace(void **state)
@@ -591,6 +631,7 @@ main(void)
 		SCENARIO("a late grant extends nothing", late_grant_extends_nothing, RULE_LAPSED_IS_NOT_EXTENDED),
 		cmocka_unit_test(test_news_travel),
 		cmocka_unit_test(test_pace),
+		cmocka_unit_test(test_carried_changes),
 		cmocka_unit_test(test_change_during_recovery),
 		cmocka_unit_test(test_pruned_history),
 		cmocka_unit_test(test_server_restart_keeps_caches),

@@ -51,12 +51,6 @@ fill(const ModelServer *server, GrantAnswer answer, NodeGrant *grant)
 	};
 }
 
-void
-model_answer(World *world, const NodeRequest *request, NodeGrant *grant)
-{
-	grant->metadata_version = world->server.version;
-}
-
 static void
 fence(ModelServer *server)
 {
@@ -164,6 +158,19 @@ send_changes(const ModelServer *server, int64_t after, NodeAnswer *answer, Trans
 		answer->change_count++;
 	}
 	return TRANSPORT_DONE;
+}
+
+void
+model_answer(World *world, const NodeRequest *request, NodeAnswer *answer)
+{
+	ModelServer *server = &world->server;
+	TransportFailure none;
+
+	answer->grant.metadata_version = server->version;
+	if ((answer->grant.answer == GRANT_GRANTED || answer->grant.answer == GRANT_HELD) &&
+		answer->grant.term == request->term && request->version < server->version &&
+		random_between(&world->random, 0, 1000) < server->carries_permille)
+		(void) send_changes(server, request->version, answer, &none);
 }
 
 static void

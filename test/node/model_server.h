@@ -11,7 +11,7 @@ extern void model_init(ModelServer *server);
 /* Handles a request that has arrived. */
 extern TransportStatus model_handle(World *world, const NodeRequest *request, NodeAnswer *answer,
 									TransportFailure *failure);
-/* What a waiting heartbeat is told at its end: the newest version. */
-extern void model_answer(World *world, const NodeRequest *request, NodeGrant *grant);
+/* What a heartbeat is told when it is answered, perhaps after a wait: the newest version, and perhaps the changes up to it. */
+extern void model_answer(World *world, const NodeRequest *request, NodeAnswer *answer);
 
 #endif							/* MODEL_SERVER_H */

@@ -211,6 +211,7 @@ run_history(uint64_t seed, Totals *totals)
 	world->server.drift_ppm = 1000;
 	world->server.margin_us = 0;	/* no more than the rules need */
 	world->server.forgets_fences = server_forgets_fences;
+	world->server.carries_permille = (int) between(world, 0, 3) * 500;
 	world_add_node(world);
 	for (int i = 0; i < 4; i++)
 		world_at(world, world->now + i, act, &actors[i]);

@@ -213,7 +213,7 @@ send_answer(World *world, void *argument)
 {
 	Message    *message = argument;
 
-	model_answer(world, &message->request, &message->answer.grant);
+	model_answer(world, &message->request, &message->answer);
 	if (is_lost(world, world->cut_to_node))
 		message_free(message);
 	else

@@ -68,6 +68,7 @@ typedef struct ModelServer
 	int64_t		interval_us;
 	int64_t		margin_us;
 	int64_t		ack_timeout_us;
+	int			carries_permille;	/* how many answers to heartbeats carry the changes */
 	bool		leaving;		/* answers leave */
 	bool		forgets_fences; /* a mutant: fences without a new epoch, and grants to whom it has fenced */
 	const char *refuse_with;	/* SQLSTATE of every answer; NULL: none */

@@ -171,6 +171,7 @@ take_answer(AmoroNode *node, const NodeRequest *request, NodeAnswer *answer)
 {
 	Lease	   *lease = &node->lease;
 	LeaseOutcome outcome;
+	bool		carried;
 
 	if (request->kind == REQUEST_CHANGES)
 		return apply_changes(node, request, answer);
@@ -183,8 +184,10 @@ take_answer(AmoroNode *node, const NodeRequest *request, NodeAnswer *answer)
 	}
 	else
 		outcome = lease_answered(lease, request, &answer->grant);
+	carried = answer->change_count > 0 && outcome == LEASE_GO_ON && lease_next_step(lease) == STEP_CHANGES &&
+		answer->grant.term == request->term;
 	pthread_mutex_unlock(&node->lease_lock);
-	return outcome;
+	return carried ? apply_changes(node, request, answer) : outcome;
 }
 
 /* Waits for the answer, and notices on the way when the lease ends. */

@@ -4,10 +4,12 @@
  */
 #include "server_transport.h"
 
+#include <endian.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "answer_text.h"
 #include "connection.h"
 
 #define CHANGES_PAGE "1000"
@@ -17,7 +19,10 @@
 	"SELECT answer, node_id, term, lease_epoch, lease_ms, max_clock_drift_ppm, heartbeat_interval_ms," \
 	" metadata_version, reason FROM "
 
-/* One statement a kind of request; %s is the schema of the extension. */
+/*
+ * One statement a kind of request; %s is the schema of the extension. The heartbeat is the one that counts: one value
+ * for an answer, and its parameters in binary form.
+ */
 static const struct
 {
 	const char *name;			/* NULL: too rare to be prepared */
@@ -27,9 +32,9 @@ static const struct
 	[REQUEST_REGISTER] = {NULL, GRANT_COLUMNS
 		"%sregister_node($1::pg_catalog.text, $2::pg_catalog.uuid, $3::pg_catalog.text, $4::pg_catalog.text,"
 		" $5::pg_catalog.int4)", 5},
-	[REQUEST_HEARTBEAT] = {"amoro_node_heartbeat", GRANT_COLUMNS
-		"%snode_heartbeat($1::pg_catalog.int8, $2::pg_catalog.uuid, $3::pg_catalog.int8, $4::pg_catalog.int8,"
-		" $5::pg_catalog.int8, $6::pg_catalog.interval, $7::pg_catalog.text)", 7},
+	[REQUEST_HEARTBEAT] = {"amoro_node_heartbeat",
+		"SELECT %snode_heartbeat_text($1::pg_catalog.int8, $2::pg_catalog.uuid, $3::pg_catalog.int8, $4::pg_catalog.int8,"
+		" $5::pg_catalog.int8, $6::pg_catalog.interval, $7::pg_catalog.text, true)", 7},
 	[REQUEST_ACTIVATE] = {NULL, GRANT_COLUMNS
 		"%sactivate_node($1::pg_catalog.int8, $2::pg_catalog.uuid, $3::pg_catalog.int8, $4::pg_catalog.int8,"
 		" $5::pg_catalog.int8)", 5},
@@ -51,10 +56,12 @@ typedef struct ServerTransport
 	const Registration *registration;
 } ServerTransport;
 
-/* Parameters as text, and room for the numbers among them. */
+/* Parameters, and room for the numbers among them. */
 typedef struct Parameters
 {
 	const char *values[MAX_PARAMETERS];
+	int			lengths[MAX_PARAMETERS];	/* of those in binary form */
+	int			formats[MAX_PARAMETERS];	/* 0 text, 1 binary */
 	char		numbers[MAX_PARAMETERS][32];
 } Parameters;
 
@@ -69,6 +76,59 @@ number(Parameters *parameters, int index, int64_t value)
 {
 	snprintf(parameters->numbers[index], sizeof(parameters->numbers[index]), "%lld", (long long) value);
 	return parameters->numbers[index];
+}
+
+static void
+put_binary(Parameters *parameters, int index, const void *value, int length)
+{
+	memcpy(parameters->numbers[index], value, (size_t) length);
+	parameters->values[index] = parameters->numbers[index];
+	parameters->lengths[index] = length;
+	parameters->formats[index] = 1;
+}
+
+static void
+put_int8(Parameters *parameters, int index, int64_t value)
+{
+	uint64_t	network = htobe64((uint64_t) value);
+
+	put_binary(parameters, index, &network, sizeof(network));
+}
+
+/* An interval is microseconds, days and months. */
+static void
+put_interval(Parameters *parameters, int index, int64_t ms)
+{
+	uint64_t	network[2] = {htobe64((uint64_t) ms * 1000), 0};
+
+	put_binary(parameters, index, network, sizeof(network));
+}
+
+/* The sixteen bytes of a uuid in its usual form. */
+static void
+put_uuid(Parameters *parameters, int index, const char *uuid)
+{
+	unsigned char bytes[16];
+	size_t		count = 0;
+
+	while (count < sizeof(bytes) && sscanf(uuid, "%2hhx", &bytes[count]) == 1)
+	{
+		uuid += uuid[2] == '-' ? 3 : 2;
+		count++;
+	}
+	put_binary(parameters, index, bytes, (int) count);
+}
+
+static void
+fill_heartbeat(Parameters *parameters, const NodeRequest *request, const char *detail)
+{
+	put_int8(parameters, 0, request->node_id);
+	put_uuid(parameters, 1, request->incarnation);
+	put_int8(parameters, 2, request->term);
+	put_int8(parameters, 3, request->lease_epoch);
+	put_int8(parameters, 4, request->version);
+	put_interval(parameters, 5, request->wait_ms);
+	parameters->values[6] = detail;
 }
 
 static void
@@ -96,11 +156,8 @@ fill_parameters(Parameters *parameters, const ServerTransport *server, const Nod
 			values[3] = question->key->object_name;
 			return;
 		case REQUEST_HEARTBEAT:
-			snprintf(parameters->numbers[5], sizeof(parameters->numbers[5]), "%lld milliseconds",
-					 (long long) request->wait_ms);
-			values[5] = parameters->numbers[5];
-			values[6] = detail;
-			/* fall through */
+			fill_heartbeat(parameters, request, detail);
+			return;
 		case REQUEST_ACTIVATE:
 			values[2] = number(parameters, 2, request->term);
 			values[3] = number(parameters, 3, request->lease_epoch);
@@ -169,10 +226,10 @@ server_send(Transport *transport, const NodeRequest *request, const char *detail
 	}
 	if (prepared)
 		sent = PQsendQueryPrepared(connection->conn, statements[kind].name, statements[kind].parameters,
-								   parameters.values, NULL, NULL, 0);
+								   parameters.values, parameters.lengths, parameters.formats, 0);
 	else
 		sent = PQsendQueryParams(connection->conn, sql, statements[kind].parameters, NULL,
-								 parameters.values, NULL, NULL, 0);
+								 parameters.values, parameters.lengths, parameters.formats, 0);
 	if (sent)
 		return TRANSPORT_DONE;
 	connection_note_failure(failure, PQerrorMessage(connection->conn));
@@ -195,18 +252,6 @@ text_at(const PGresult *result, int row, int column)
 static bool
 read_grant(const PGresult *result, NodeGrant *grant)
 {
-	static const char *const answers[] = {
-		[GRANT_GRANTED] = "granted",
-		[GRANT_RELOAD] = "reload",
-		[GRANT_BEHIND] = "behind",
-		[GRANT_HELD] = "held",
-		[GRANT_LEAVE] = "leave",
-	};
-	size_t		answer = 0;
-
-	while (answer < sizeof(answers) / sizeof(answers[0]) && strcmp(PQgetvalue(result, 0, 0), answers[answer]) != 0)
-		answer++;
-	grant->answer = (GrantAnswer) answer;
 	grant->node_id = number_at(result, 0, 1);
 	grant->term = number_at(result, 0, 2);
 	grant->lease_epoch = number_at(result, 0, 3);
@@ -215,7 +260,7 @@ read_grant(const PGresult *result, NodeGrant *grant)
 	grant->heartbeat_interval_ms = number_at(result, 0, 6);
 	grant->metadata_version = number_at(result, 0, 7);
 	snprintf(grant->reason, sizeof(grant->reason), "%s", PQgetvalue(result, 0, 8));
-	return answer < sizeof(answers) / sizeof(answers[0]);
+	return grant_answer_read(PQgetvalue(result, 0, 0), (size_t) PQgetlength(result, 0, 0), &grant->answer);
 }
 
 static bool
@@ -254,8 +299,10 @@ read_lookup(const PGresult *result, LookupAnswer *lookup)
 }
 
 static bool
-read_answer(const PGresult *result, RequestKind kind, NodeAnswer *answer)
+read_answer(const PGresult *result, const NodeRequest *request, NodeAnswer *answer)
 {
+	RequestKind kind = request->kind;
+
 	if (kind == REQUEST_CHANGES)
 		return read_changes(result, answer);
 	if (PQntuples(result) != 1)
@@ -264,6 +311,8 @@ read_answer(const PGresult *result, RequestKind kind, NodeAnswer *answer)
 		answer->released = PQgetvalue(result, 0, 0)[0] == 't';
 	else if (kind == REQUEST_LOOKUP)
 		read_lookup(result, &answer->lookup);
+	else if (kind == REQUEST_HEARTBEAT)
+		return answer_text_read(PQgetvalue(result, 0, 0), request->version, answer);
 	else
 		return read_grant(result, &answer->grant);
 	return true;
@@ -289,7 +338,7 @@ server_receive(Transport *transport, const NodeRequest *request, NodeTime deadli
 		return notice_pooler(connection, status, failure);
 	memset(answer, 0, sizeof(*answer));
 	answer->storage = result;
-	if (read_answer(result, request->kind, answer))
+	if (read_answer(result, request, answer))
 		return TRANSPORT_DONE;
 	server_answer_release(transport, answer);
 	snprintf(failure->message, sizeof(failure->message), "the server's answer makes no sense");

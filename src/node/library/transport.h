@@ -49,7 +49,10 @@ typedef struct LookupAnswer
 	size_t		document_size;
 } LookupAnswer;
 
-/* The answer to a request of the kind that was sent. */
+/*
+ * The answer to a request of the kind that was sent. A heartbeat's may carry changes beside the grant: all of those
+ * after the version of the request up to the version of the grant.
+ */
 typedef struct NodeAnswer
 {
 	NodeGrant	grant;
