@@ -13,14 +13,11 @@
  *
  * Prints the median, in milliseconds, of each round on a line of its own.
  */
-#include <endian.h>
+#include "heartbeat_client.h"
+
 #include <errno.h>
-#include <libpq-fe.h>
 #include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <time.h>
 #include <unistd.h>
@@ -31,11 +28,8 @@ typedef struct Node
 {
 	PGconn	   *connection;
 	int			number;
-	long long	id;
 	char		incarnation[40];
-	unsigned char uuid[16];
-	long long	epoch;
-	long long	applied;
+	HeartbeatClient client;
 	enum
 	{
 		WAITS,					/* in a heartbeat, or for a notification */
@@ -47,7 +41,6 @@ typedef struct Node
 static Node *nodes;
 static int	node_count;
 static bool leases;
-static long long term;
 static long long fetches;
 static PGconn *writer;
 static int	poller;
@@ -101,18 +94,10 @@ prepare(PGconn *connection, const char *name, const char *statement)
 	PQclear(result);
 }
 
-/* As the library sends it: numbers, uuid and interval in binary form. */
 static void
-send_heartbeat(Node *node, long wait_ms)
+send_heartbeat(const Node *node, long wait_ms)
 {
-	uint64_t	numbers[5] = {htobe64(node->id), 0, htobe64(term), htobe64(node->epoch), htobe64(node->applied)};
-	uint64_t	wait[2] = {htobe64((uint64_t) wait_ms * 1000), 0};
-	const char *values[] = {(char *) &numbers[0], (char *) node->uuid, (char *) &numbers[2], (char *) &numbers[3],
-	(char *) &numbers[4], (char *) wait, "0 entries"};
-	const int	lengths[] = {8, 16, 8, 8, 8, 16, 0};
-	const int	formats[] = {1, 1, 1, 1, 1, 1, 0};
-
-	if (!PQsendQueryPrepared(node->connection, "heartbeat", 7, values, lengths, formats, 0))
+	if (!heartbeat_client_send(&node->client, node->connection, wait_ms))
 		fail("heartbeat", node->connection);
 }
 
@@ -122,7 +107,7 @@ send_fetch(Node *node)
 	char		applied[32];
 	const char *values[] = {applied};
 
-	snprintf(applied, sizeof(applied), "%lld", node->applied);
+	snprintf(applied, sizeof(applied), "%lld", (long long) node->client.applied);
 	if (!PQsendQueryPrepared(node->connection, "changes", 1, values, NULL, NULL, 0))
 		fail("changes", node->connection);
 	node->activity = FETCHES;
@@ -134,7 +119,7 @@ send_ack(Node *node)
 {
 	node->activity = ACKNOWLEDGES;
 	send_heartbeat(node, leases ? LONG_POLL_MS : 0);
-	if (leases && node->applied >= newest)
+	if (leases && node->client.applied >= newest)
 		acknowledged++;
 }
 
@@ -161,7 +146,7 @@ handle_result(Node *node, PGresult *result)
 	if (node->activity == FETCHES)
 	{
 		if (PQntuples(result) > 0)
-			node->applied = strtoll(PQgetvalue(result, PQntuples(result) - 1, 0), NULL, 10);
+			node->client.applied = strtoll(PQgetvalue(result, PQntuples(result) - 1, 0), NULL, 10);
 		send_ack(node);
 		return;
 	}
@@ -173,13 +158,13 @@ handle_result(Node *node, PGresult *result)
 		node->activity = WAITS;
 		acknowledged++;
 	}
-	else if ((version = version_of(answer)) <= node->applied)
+	else if ((version = version_of(answer)) <= node->client.applied)
 		send_heartbeat(node, LONG_POLL_MS);
 	else if (strchr(answer, '\n') == NULL)
 		send_fetch(node);
 	else
 	{
-		node->applied = version;
+		node->client.applied = version;
 		send_ack(node);
 	}
 }
@@ -239,23 +224,19 @@ open_node(const char *conninfo, int number)
 	node->number = number;
 	node->connection = connect_to(conninfo);
 	snprintf(node->incarnation, sizeof(node->incarnation), "%08x-0000-4000-8000-%012x", (unsigned) getpid(), (unsigned) number);
-	for (int i = 0, at = 0; i < 16; i++, at += 2)
-	{
-		at += node->incarnation[at] == '-';
-		sscanf(node->incarnation + at, "%2hhx", &node->uuid[i]);
-	}
+	heartbeat_client_set_uuid(&node->client, node->incarnation);
 	snprintf(statement, sizeof(statement), "SELECT node_id, term, lease_epoch, metadata_version FROM register_node('bench %d', '%s')",
 			 number, node->incarnation);
 	result = run(node->connection, statement);
-	node->id = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
-	term = strtoll(PQgetvalue(result, 0, 1), NULL, 10);
-	node->epoch = strtoll(PQgetvalue(result, 0, 2), NULL, 10);
-	node->applied = strtoll(PQgetvalue(result, 0, 3), NULL, 10);
+	node->client.id = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
+	node->client.term = strtoll(PQgetvalue(result, 0, 1), NULL, 10);
+	node->client.epoch = strtoll(PQgetvalue(result, 0, 2), NULL, 10);
+	node->client.applied = strtoll(PQgetvalue(result, 0, 3), NULL, 10);
 	PQclear(result);
-	snprintf(statement, sizeof(statement), "SELECT answer FROM activate_node(%lld, '%s', %lld, %lld, %lld)", node->id, node->incarnation,
-			 term, node->epoch, node->applied);
+	snprintf(statement, sizeof(statement), "SELECT answer FROM activate_node(%lld, '%s', %lld, %lld, %lld)", (long long) node->client.id, node->incarnation,
+			 (long long) node->client.term, (long long) node->client.epoch, (long long) node->client.applied);
 	PQclear(run(node->connection, statement));
-	prepare(node->connection, "heartbeat", "SELECT node_heartbeat_text($1, $2, $3, $4, $5, $6, $7, true)");
+	prepare(node->connection, "heartbeat", HEARTBEAT_STATEMENT);
 	if (leases)
 		prepare(node->connection, "changes", "SELECT version, object_kind, operation, catalog_name, database_name, table_name"
 				" FROM metadata_changes($1)");
@@ -312,7 +293,7 @@ release(const Node *node)
 {
 	char		statement[200];
 
-	snprintf(statement, sizeof(statement), "SELECT release_node(%lld, '%s')", node->id, node->incarnation);
+	snprintf(statement, sizeof(statement), "SELECT release_node(%lld, '%s')", (long long) node->client.id, node->incarnation);
 	PQclear(run(writer, statement));
 }
 
