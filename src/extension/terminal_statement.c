@@ -21,6 +21,8 @@
 PG_FUNCTION_INFO_V1(amoro_meta_terminal_statements);
 
 #define MAX_PARTS 3
+/* Each is answered with the context of the session, which is up to 64 kB. */
+#define MAX_STATEMENTS 1000
 
 typedef struct Reader
 {
@@ -305,17 +307,24 @@ put_statement(ReturnSetInfo *result, const char *statement, const Command *comma
 
 /*
  * amoro_meta_terminal_statements(script, backslash_escapes) returns the statements of a script in their order, what
- * each of them is, and the names, or key and value, in it. Raises 42601 when a quoted text or a comment does not end.
+ * each of them is, and the names, or key and value, in it. Raises 42601 when a quoted text or a comment does not end,
+ * 54000 when there are too many.
  */
 Datum
 amoro_meta_terminal_statements(PG_FUNCTION_ARGS)
 {
 	char	   *script = text_to_cstring(PG_GETARG_TEXT_PP(0));
 	bool		backslash_escapes = PG_GETARG_BOOL(1);
+	List	   *statements = terminal_script_split(script, backslash_escapes);
 	ListCell   *cell;
 
+	if (list_length(statements) > MAX_STATEMENTS)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("a script has at most %d statements", MAX_STATEMENTS),
+				 errhint("Nothing of the script was executed.")));
 	InitMaterializedSRF(fcinfo, 0);
-	foreach(cell, terminal_script_split(script, backslash_escapes))
+	foreach(cell, statements)
 	{
 		Command		command = read_command(lfirst(cell), backslash_escapes);
 

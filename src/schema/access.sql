@@ -51,10 +51,10 @@ DECLARE
 	changed boolean;
 BEGIN
 	IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = role_name) AND grants THEN
-		RAISE EXCEPTION 'role "%" does not exist', role_name USING ERRCODE = 'undefined_object';
+		RAISE EXCEPTION 'role % does not exist', amoro_meta.shown_text(role_name) USING ERRCODE = 'undefined_object';
 	END IF;
 	IF access_kind NOT IN ('reader', 'writer', 'optimizer', 'node', 'operator', 'admin') THEN
-		RAISE EXCEPTION 'unknown kind of access: "%"', left(access_kind, 100) USING ERRCODE = 'invalid_parameter_value',
+		RAISE EXCEPTION 'unknown kind of access: %', amoro_meta.shown_text(access_kind) USING ERRCODE = 'invalid_parameter_value',
 			HINT = 'The kinds are reader, writer, optimizer, node, operator and admin.';
 	END IF;
 	-- one at a time: what a revocation leaves depends on the other rows

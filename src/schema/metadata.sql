@@ -46,7 +46,7 @@ CREATE FUNCTION amoro_meta.check_metadata_kind(kind text) RETURNS void
 	AS $$
 BEGIN
 	IF kind IS NULL OR kind NOT IN ('table', 'database', 'catalog') THEN
-		RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = format('unknown kind of metadata %L', kind),
+		RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'unknown kind of metadata ' || amoro_meta.shown_text(kind),
 			DETAIL = 'It is one of table, database and catalog.';
 	END IF;
 END;

@@ -44,7 +44,7 @@ CREATE FUNCTION amoro_meta.terminal_statements(script text, backslash_escapes bo
 	AS 'MODULE_PATHNAME', 'amoro_meta_terminal_statements';
 COMMENT ON FUNCTION amoro_meta.terminal_statements(text, boolean) IS
 	'splits a script at its semicolons, except for those in quotes and comments; command says which statement of ours it is, '
-	'or other; parts are the names in it, from the outermost, or key and value. Errors: 42601 a quoted text or a comment does not end';
+	'or other; parts are the names in it, from the outermost, or key and value. Errors: 42601 a quoted text or a comment does not end, 54000 more than 1000 statements';
 REVOKE ALL ON FUNCTION amoro_meta.terminal_statements(text, boolean) FROM PUBLIC;
 
 CREATE FUNCTION amoro_meta.printable_text(value text, longest integer) RETURNS text

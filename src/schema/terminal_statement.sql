@@ -391,7 +391,7 @@ CREATE FUNCTION amoro_meta.check_statement_report(statement_id bigint, state tex
 BEGIN
 	PERFORM amoro_meta.check_not_null('statement_id', statement_id IS NOT NULL), amoro_meta.check_not_null('state', state IS NOT NULL);
 	IF state NOT IN ('Running', 'Finished', 'Failed', 'Canceled') THEN
-		RAISE EXCEPTION 'no statement is reported as %', quote_literal(amoro_meta.printable_text(state, 100))
+		RAISE EXCEPTION 'no statement is reported as %', amoro_meta.shown_text(state)
 			USING ERRCODE = 'invalid_parameter_value', HINT = 'It is Running, Finished, Failed or Canceled.';
 	END IF;
 END;
