@@ -6,11 +6,17 @@ import signal
 import psycopg2
 
 from . import history
+from .client import OPERATIONS
 from .schedule import KINDS
 from .server import LEASE_MS, LEASES_MS, Session
 
 # Seconds within which a process that has to end has ended.
 END = 20
+# What runs here, to stop at; a coordinator stops at begin_term when the server starts.
+POINTS = """
+SELECT kind || '.' || state FROM procedure_machine WHERE kind = ANY (%s) GROUP BY 1 ORDER BY 1
+"""
+BEGIN_TERM = 'begin_term'
 
 
 class Faults:
@@ -63,6 +69,25 @@ class Faults:
         await instance.pause()
         await asyncio.sleep(fault['duration'])
         instance.resume()
+
+    async def stall(self, node, fault):
+        """
+        The thread that answers stands still when it has found a table in memory and has not asked whether it may answer.
+        All else in the process goes on: it hears of changes, and acknowledges them.
+        """
+        instance = node.newest()
+        if instance is None or instance.stall_file is None:
+            return
+        instance.arm_stall()
+        # until it answers a lookup from memory at all
+        end = history.now() + fault['duration'] + 1
+        while not instance.is_stalled() and history.now() < end and not instance.ended:
+            await asyncio.sleep(0.001)
+        if instance.is_stalled() or not instance.disarm_stall():
+            instance.freeze_requests(caught=False)
+            self.record('stalled', node=node.name, instance=instance.number)
+            await asyncio.sleep(fault['duration'])
+            instance.end_stall()
 
     async def end_and_start_again(self, node, duration, end):
         instance = node.newest()
@@ -173,10 +198,32 @@ class Faults:
 
     # the server
 
+    async def pick_process(self, fault, condition, *arguments):
+        """The process id of one of the server's processes, or None."""
+        rows = await self.query(f'SELECT pid FROM pg_stat_activity WHERE {condition} ORDER BY pid', *arguments)
+        return rows[int(fault['pick'] * len(rows))][0] if rows else None
+
+    async def terminate(self, fault, condition, *arguments):
+        pid = await self.pick_process(fault, condition, *arguments)
+        if pid is not None:
+            await self.query('SELECT pg_terminate_backend(%s)', pid)
+
     async def backend(self, node, fault):
-        rows = await self.query('SELECT pid FROM pg_stat_activity WHERE application_name = %s ORDER BY pid', node.name)
-        if rows:
-            await self.query('SELECT pg_terminate_backend(%s)', rows[int(fault['pick'] * len(rows))][0])
+        await self.terminate(fault, 'application_name = %s', node.name)
+
+    async def client(self, node, fault):
+        await self.terminate(fault, "application_name LIKE 'chaos client%%'")
+
+    async def worker(self, node, fault):
+        await self.terminate(fault, "backend_type LIKE 'amoro_meta%%'")
+
+    async def crash(self, node, fault):
+        pid = await self.pick_process(fault, "backend_type LIKE 'amoro_meta%%' OR application_name LIKE 'node-%%'")
+        if pid is not None:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
 
     async def coordinator(self, node, fault):
         await self.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'amoro_meta coordinator'")
@@ -225,7 +272,15 @@ class Faults:
         await self.set('amoro_meta.metadata_lease_fence_ms', str(fault['lease_ms']))
 
     async def stop_at(self, node, fault):
-        await self.set('amoro_meta.debug_stop_at', fault['point'])
+        rows = await self.query(POINTS, [*OPERATIONS, 'remove_node'])
+        if rows is None:
+            return
+        points = [point + fault['suffix'] for point, in rows] + [BEGIN_TERM]
+        point = points[int(fault['pick'] * len(points))]
+        self.record('stop_point', point=point)
+        await self.set('amoro_meta.debug_stop_at', point)
+        if point == BEGIN_TERM:
+            await self.restart('immediate')
         await asyncio.sleep(fault['duration'])
         if fault['then'] == 'coordinator':
             await self.coordinator(node, fault)

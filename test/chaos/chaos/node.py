@@ -21,9 +21,12 @@ class Instance:
         self.process = None
         self.port = None
         self.paused = False
+        self.stands = False         # answers nothing: paused, or stalled
         self.ended = False
         self.allowed_ends = {EXIT_SUPERSEDED, EXIT_REMOVED}
         self.requests = set()
+        # see test/t/stall.c; such a process has one thread that answers
+        self.stall_file = os.path.join(node.directory, f'{node.name}.{number}.stall') if node.stall_library else None
 
     @property
     def label(self):
@@ -60,21 +63,48 @@ class Instance:
         while not self.ended and not self.is_stopped():
             await asyncio.sleep(0.001)
         self.paused = True
-        for request in self.requests:
-            request.freeze()
+        self.freeze_requests(caught=True)
 
     def resume(self):
         if not self.paused:
             return
-        moment = history.now()
-        for request in self.requests:
-            request.thaw(moment)
+        self.thaw_requests()
         self.paused = False
         self.signal(signal.SIGCONT)
 
+    def freeze_requests(self, caught):
+        self.stands = True
+        for request in self.requests:
+            request.freeze(caught)
+
+    def thaw_requests(self):
+        self.stands = False
+        moment = history.now()
+        for request in self.requests:
+            request.thaw(moment)
+
+    def arm_stall(self):
+        with open(self.stall_file, 'w', encoding='ascii'):
+            pass
+
+    def is_stalled(self):
+        return os.path.exists(self.stall_file + '.stalled')
+
+    def disarm_stall(self):
+        """False when it has happened just now."""
+        try:
+            os.unlink(self.stall_file)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def end_stall(self):
+        self.thaw_requests()
+        os.unlink(self.stall_file + '.stalled')
+
 
 class Node:
-    def __init__(self, name, server, directory, program, record, seed, with_faketime):
+    def __init__(self, name, server, directory, program, record, seed, with_faketime, stall_library):
         self.name = name
         self.server = server
         self.directory = directory
@@ -85,6 +115,7 @@ class Node:
         self.count = 0
         self.wanted = True          # the supervisor starts it again when it ends
         self.finished = False
+        self.stall_library = stall_library
         self.clock_file = os.path.join(directory, f'{name}.clock') if with_faketime else None
         if self.clock_file:
             self.set_clock(0)
@@ -95,11 +126,18 @@ class Node:
             file.write(f'{seconds:+d}\n')
         os.replace(self.clock_file + '.new', self.clock_file)
 
-    def environment(self):
+    def environment(self, instance):
         environment = dict(os.environ)
+        preloaded = []
+        if self.stall_library:
+            preloaded.append(self.stall_library)
+            environment.update(AMORO_STALL=instance.stall_file)
         if self.clock_file:
-            environment.update(LD_PRELOAD=FAKETIME, FAKETIME_TIMESTAMP_FILE=self.clock_file, FAKETIME_CACHE_DURATION='1',
+            preloaded.append(FAKETIME)
+            environment.update(FAKETIME_TIMESTAMP_FILE=self.clock_file, FAKETIME_CACHE_DURATION='1',
                                FAKETIME_DONT_FAKE_MONOTONIC='1')
+        if preloaded:
+            environment['LD_PRELOAD'] = ' '.join(preloaded)
         return environment
 
     async def start(self):
@@ -112,8 +150,8 @@ class Node:
         with open(path, 'w', encoding='utf-8') as log:
             instance.process = await asyncio.create_subprocess_exec(
                 self.program, '--name', self.name, '--listen', '127.0.0.1:0', '--conninfo', conninfo,
-                '--load-timeout-ms', '3000', stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log,
-                env=self.environment())
+                '--load-timeout-ms', '3000', '--http-threads', '1', stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log,
+                env=self.environment(instance))
         self.instances.append(instance)
         self.record('start', node=self.name, instance=instance.number)
         asyncio.ensure_future(self.follow(instance, path))

@@ -15,17 +15,21 @@ class Request:
         self.socket = sock
         self.start = self.pending = history.now()
         self.received = False
-        self.frozen = instance.paused
+        self.frozen = instance.stands
         self.caught = False         # it was on its way when the process was stopped
 
-    def freeze(self):
-        """The process stands still: if there is no answer yet, there will be none until it goes on."""
+    def freeze(self, caught):
+        """
+        The process, or the thread that answers, stands still: if there is no answer yet, there will be none until it goes on.
+        caught: where it stands is not known, it may be right before the write of an answer.
+        """
         if self.received:
             return
         try:
             self.socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
         except BlockingIOError:
-            self.frozen = self.caught = True
+            self.frozen = True
+            self.caught = self.caught or caught
         except OSError:
             pass
 

@@ -8,6 +8,7 @@ KINDS = {
     'kill': (6, 'process', 0.1, 2.0),                   # SIGKILL, started again later
     'stop': (3, 'process', 0.1, 1.0),                   # SIGTERM
     'replace': (4, 'process', 0.3, 2.0),                # paused, another process takes its name, then it goes on
+    'stall': (9, 'process', 0.2, 1.5),                  # its thread stands still between reading and answering
     'remove': (3, 'process', 0.2, 1.0),                 # remove_node, started again later
     'cut': (5, 'network', 0.0, 0.0),                    # every connection reset
     'refuse': (4, 'network', 0.2, 2.0),                 # reset, and no new ones
@@ -20,6 +21,9 @@ KINDS = {
     'clock': (3, 'clock', 0.0, 0.0),                    # the wall clock of a node jumps
     'backend': (5, 'backend', 0.0, 0.0),                # a node's backend terminated
     'coordinator': (4, 'server', 0.0, 0.0),             # the coordinator terminated
+    'worker': (2, 'server', 0.0, 0.0),                  # any process of the extension terminated
+    'client': (3, 'client', 0.0, 0.0),                  # the backend of a client that changes metadata terminated
+    'crash': (1, 'server', 0.0, 0.0),                   # one of the server's processes killed: all of them start again
     'freeze': (2, 'server', 0.1, 0.8),                  # the coordinator SIGSTOPped
     'restart_fast': (1.5, 'server', 0.0, 0.0),
     'restart_immediate': (2.5, 'server', 0.0, 0.0),
@@ -29,9 +33,8 @@ KINDS = {
 }
 # What makes sense together with a stop of the coordinator in the middle of a step.
 THEN = ('resume', 'coordinator', 'restart_immediate')
-STEPS = ('create_table.submitted', 'create_table.pre_create', 'create_table.committed', 'alter_table.submitted',
-         'alter_table.pre_alter', 'alter_table.committed', 'rename_table.pre_alter', 'drop_table.submitted',
-         'drop_table.pre_drop', 'drop_table.committed', 'drop_database.pre_drop', 'drop_database.dropping')
+# Where: before and after what a step does, or undoes; its share of all stops.
+SUFFIXES = {'': 4, '.commit': 4, '.undo': 1, '.undo.commit': 1}
 # Seconds that the server is left alone after a restart, so that there is progress between two.
 REST = 1.5
 
@@ -48,7 +51,7 @@ def make(seed, seconds, nodes, lease, kinds=None, leases=()):
         place = (KINDS[kind][1], fault['node'])
         # drawn whatever the kinds asked for: a run with fewer kinds has the same faults otherwise
         if busy.get(place, 0) <= at:
-            rest = REST if kind.startswith('restart') or fault.get('then') == 'restart_immediate' else 0.1
+            rest = REST if kind.startswith('restart') or kind == 'crash' or fault.get('then') == 'restart_immediate' else 0.1
             busy[place] = at + fault['duration'] + rest
             if kinds is None or kind in kinds:
                 schedule.append(fault)
@@ -58,7 +61,7 @@ def make(seed, seconds, nodes, lease, kinds=None, leases=()):
 
 def draw(rng, kind, at, nodes, lease, leases):
     _, place, shortest, longest = KINDS[kind]
-    fault = {'at': round(at, 3), 'kind': kind, 'node': rng.randrange(nodes) if place != 'server' else None,
+    fault = {'at': round(at, 3), 'kind': kind, 'node': rng.randrange(nodes) if place not in ('server', 'client') else None,
              'duration': round(rng.uniform(shortest, longest) * lease, 3)}
     detail = rng.random()
     if kind == 'delay':
@@ -68,9 +71,10 @@ def draw(rng, kind, at, nodes, lease, leases):
     elif kind == 'lease':
         fault['lease_ms'] = leases[int(detail * len(leases))]
     elif kind == 'stop_at':
-        fault['point'] = STEPS[int(detail * len(STEPS))] + rng.choice(('', '.commit'))
+        fault['pick'] = detail
+        fault['suffix'] = rng.choices(list(SUFFIXES), list(SUFFIXES.values()))[0]
         fault['then'] = rng.choices(THEN, (6, 2, 1))[0]
-    elif kind == 'backend':
+    elif kind in ('backend', 'worker', 'client', 'crash'):
         fault['pick'] = detail
     elif kind == 'restart_apart':
         fault['apart'] = int(detail * nodes)

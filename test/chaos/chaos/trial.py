@@ -4,6 +4,7 @@ import glob
 import os
 import random
 import re
+import subprocess
 
 from . import history, schedule
 from .client import DATABASES, KEYS, Client, Interest
@@ -16,6 +17,7 @@ from .watcher import Watcher
 
 CLIENTS = 3
 READERS = 3             # on each node
+STALL_SOURCE = os.path.join(os.path.dirname(__file__), '..', '..', 't', 'stall.c')
 # Seconds after the last fault within which everything must have come to rest.
 REST = 30
 
@@ -42,22 +44,28 @@ SELECT format('procedure %s was quarantined: %s', procedure_id, error_message) F
 
 
 class Trial:
-    def __init__(self, directory, seed, seconds, node_count, programs, node_program, user, kinds=None, faketime=True):
+    def __init__(self, directory, seed, seconds, node_count, programs, node_program, user, kinds=None, preload=True):
         self.directory = directory
         self.seed = seed
         self.history = History(os.path.join(directory, 'history.jsonl'))
         self.record = self.history.record
         self.server = Server(directory, programs, user)
         self.schedule = schedule.make(seed, seconds, node_count, LEASE_MS / 1000, kinds, LEASES_MS)
-        with_faketime = faketime and os.path.exists(FAKETIME)
+        with_faketime = preload and os.path.exists(FAKETIME)
+        stall_library = self.build_stall_library() if preload else None
         self.nodes = [Node(f'node-{number + 1}', self.server, directory, node_program, self.record, seed,
-                           with_faketime and number % 2 == 1)
+                           with_faketime and number % 2 == 1, stall_library)
                       for number in range(node_count)]
         self.seconds = seconds
         self.interest = Interest()
         self.readers = []
         self.clients = []
         self.watcher = None
+
+    def build_stall_library(self):
+        library = os.path.join(self.directory, 'stall.so')
+        subprocess.run(['gcc', '-shared', '-fPIC', '-O1', '-Wall', '-Werror', '-o', library, STALL_SOURCE, '-ldl'], check=True)
+        return library
 
     def random(self, purpose):
         return random.Random(f'{purpose} {self.seed}')
