@@ -18,11 +18,12 @@ use Time::HiRes qw(time);
 
 my %running;
 
-# Starts a proxy to a unix socket; it listens on a free port of 127.0.0.1.
+# Starts a proxy to a unix socket; it listens on a free port of 127.0.0.1. Options: address, port.
 sub start
 {
-	my ($class, $target) = @_;
-	my $listener = IO::Socket::INET->new(Listen => 128, LocalAddr => '127.0.0.1', ReuseAddr => 1) or die "listen: $@";
+	my ($class, $target, %options) = @_;
+	my $listener = IO::Socket::INET->new(
+		Listen => 128, LocalAddr => $options{address} // '127.0.0.1', LocalPort => $options{port} // 0, ReuseAddr => 1) or die "listen: $@";
 	my ($reader, $writer, $answers, $answer_writer);
 	pipe $reader, $writer or die "pipe: $!";
 	pipe $answers, $answer_writer or die "pipe: $!";
