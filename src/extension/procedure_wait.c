@@ -9,6 +9,7 @@
 #include "access/xact.h"
 #include "access/xlog.h"
 #include "catalog/pg_type.h"
+#include "clock.h"
 #include "compat.h"
 #include "executor/spi.h"
 #include "fmgr.h"
@@ -23,6 +24,7 @@ PG_FUNCTION_INFO_V1(amoro_meta_wait_for_procedure);
 
 /* Covers an end that nobody announced: a row that was changed by hand. */
 #define LOOK_AGAIN_MS 5000
+#define NO_TIMEOUT PG_INT64_MAX
 
 typedef struct ProcedureLook
 {
@@ -99,17 +101,20 @@ require_waitable(int64 procedure_id, const ProcedureLook *look)
 				 errhint("COMMIT first.")));
 }
 
-/* What is left of the timeout, in milliseconds, at most as long as a wait may be; 0: it is over. */
+/* What is left of the timeout, in milliseconds, at most as long as a wait may be; 0 or less: it is over. */
 static long
-time_left(TimestampTz until)
+time_left(LeaseTime until)
 {
-	if (until == DT_NOEND)
+	LeaseTime	left_us;
+
+	if (until == NO_TIMEOUT)
 		return LOOK_AGAIN_MS;
-	return Min(TimestampDifferenceMilliseconds(GetCurrentTimestamp(), until), LOOK_AGAIN_MS);
+	left_us = until - lease_clock_now();
+	return (long) Min((left_us + 999) / 1000, LOOK_AGAIN_MS);
 }
 
 static char *
-wait_for_end(int64 procedure_id, TimestampTz until)
+wait_for_end(int64 procedure_id, LeaseTime until)
 {
 	static uint32 wait_event = 0;
 	ProcedureLook look;
@@ -131,7 +136,8 @@ wait_for_end(int64 procedure_id, TimestampTz until)
 	return look.outcome != NULL ? look.outcome : pstrdup("running");
 }
 
-static TimestampTz
+/* On the clock of leases: a wall clock that is set while somebody waits makes the wait neither longer nor shorter. */
+static LeaseTime
 end_of_timeout(Interval *timeout)
 {
 	TimestampTz now = GetCurrentTimestamp();
@@ -142,7 +148,7 @@ end_of_timeout(Interval *timeout)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("timeout must not be negative")));
-	return until;
+	return until == DT_NOEND ? NO_TIMEOUT : lease_clock_now() + (until - now);
 }
 
 /*
@@ -152,7 +158,7 @@ end_of_timeout(Interval *timeout)
 Datum
 amoro_meta_wait_for_procedure(PG_FUNCTION_ARGS)
 {
-	TimestampTz until = PG_ARGISNULL(1) ? DT_NOEND : end_of_timeout(PG_GETARG_INTERVAL_P(1));
+	LeaseTime	until = PG_ARGISNULL(1) ? NO_TIMEOUT : end_of_timeout(PG_GETARG_INTERVAL_P(1));
 	int64		procedure_id;
 
 	if (PG_ARGISNULL(0))
