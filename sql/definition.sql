@@ -96,6 +96,10 @@ SELECT d, pg_temp.define(d) FROM unnest(ARRAY['7', '"x"', '[]', 'null', '{}', '{
 	'{"format": "iceberg", "columns": [{"name": "a", "type": "date"}], "partitioning": [{"column": "a", "transform": "hour"}]}',
 	'{"format": "iceberg", "columns": [{"name": "a", "type": "int"}], "partitioning": [{"column": "a", "transform": "bucket[0]"}]}',
 	'{"format": "iceberg", "columns": [{"name": "a", "type": "int"}], "partitioning": [{"column": "a", "transform": "void"}, {"column_id": 1, "transform": "void"}]}',
+	'{"format": "iceberg", "columns": [{"name": "a", "type": "list<int>"}], "partitioning": [{"column": ["a", "element"], "transform": "identity"}]}',
+	'{"format": "iceberg", "columns": [{"name": "a", "type": "map<string, int>"}], "partitioning": [{"column": ["a", "key"], "transform": "identity"}]}',
+	'{"format": "iceberg", "columns": [{"name": "a", "type": "map<string, int>"}], "partitioning": [{"column_id": 3, "transform": "void"}]}',
+	'{"format": "iceberg", "columns": [{"name": "a", "type": "struct<b: list<struct<c: int>>>"}], "partitioning": [{"column": ["a", "b", "element", "c"], "transform": "bucket[4]"}]}',
 	'{"format": "iceberg", "columns": [{"name": "a", "type": "int"}], "location": ""}', '{"format": "iceberg", "columns": [{"name": "a", "type": "int"}], "location": "bucket"}',
 	'{"format": "iceberg", "columns": [{"name": "a", "type": "int"}], "location": "s3:"}', '{"format": "iceberg", "columns": [{"name": "a", "type": "int"}], "location": "3s://a"}',
 	'{"format": "iceberg", "columns": [{"name": "a", "type": "int"}], "location": "s3://a b"}', '{"format": "iceberg", "columns": [{"name": "a", "type": "int"}], "comment": 3}']) d;

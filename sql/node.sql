@@ -139,6 +139,16 @@ SELECT broadcast_verdict(1);
 SELECT broadcast_verdict(NULL);
 \set VERBOSITY default
 
+-- nobody publishes a version that is not committed, whatever it is said to be
+SELECT count(*) FROM amoro_meta.node_slots(999999);
+BEGIN;
+UPDATE amoro_meta.metadata_version SET version = version + 1;
+SELECT count(*) FROM amoro_meta.node_slots((SELECT version FROM amoro_meta.metadata_version));
+SELECT verdict FROM broadcast_verdict((SELECT version FROM amoro_meta.metadata_version));
+ROLLBACK;
+SELECT published_version = (SELECT version FROM amoro_meta.metadata_version) AS as_committed FROM amoro_stat_coordinator
+	WHERE datname = current_database();
+
 -- nothing of all that left a trace
 SELECT node_name, incarnation FROM nodes;
 SELECT count(*) FROM amoro_meta.superseded_incarnation;

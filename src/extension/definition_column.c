@@ -78,6 +78,26 @@ column_by_id(List *columns, int32 id)
 }
 
 bool
+column_is_repeated(List *columns, int32 id)
+{
+	ListCell   *cell;
+
+	foreach(cell, columns)
+	{
+		const IcebergType *type = ((IcebergField *) lfirst(cell))->type;
+
+		if (type->kind == ICEBERG_STRUCT)
+		{
+			if (column_is_repeated(type->fields, id))
+				return true;
+		}
+		else if (column_by_id(type->fields, id) != NULL)
+			return true;
+	}
+	return false;
+}
+
+bool
 column_is_used(const Definition *definition, const IcebergField *field)
 {
 	ListCell   *cell;

@@ -86,6 +86,10 @@ read_partition(const JsonPlace *object, Definition *definition)
 	if (json_member(object, "column", &column) == json_member(object, "column_id", &transform))
 		json_refuse(object, "expected one of the keys \"column\" and \"column_id\"");
 	field = column_reference(json_member(object, "column", &column) ? &column : &transform, definition);
+	/* a row goes to one partition, so it must have one value */
+	if (column_is_repeated(definition->columns, field->id))
+		json_refuse(json_member(object, "column", &column) ? &column : &transform,
+					"a table cannot be partitioned by what is in a list or a map");
 	transform = json_required_member(object, "transform");
 	partition->column_id = field->id;
 	partition->transform = json_string(&transform);

@@ -61,6 +61,8 @@ extern ColumnPath column_path(const JsonPlace *place, Definition *definition);
 extern ColumnPath column_path_existing(const JsonPlace *place, Definition *definition);
 /* At any depth; NULL when there is none */
 extern IcebergField *column_by_id(List *columns, int32 id);
+/* Whether the column is one of many values in a row: an element, a key or a value, or below one. */
+extern bool column_is_repeated(List *columns, int32 id);
 /* Gives every field that has none an id that was never used in this table; raises 22023 when one is used twice. */
 extern void column_assign_ids(const JsonPlace *place, Definition *definition);
 /* Whether partitioning or primary key use the column or one below it. */

@@ -102,6 +102,7 @@ lease_settle_locked(NodeSlot *slot, LeaseTime now)
 	if (slot->state == NODE_ACTIVE)
 	{
 		slot->state = NODE_FENCED;
+		slot->kept_out_since = slot->held ? now : 0;
 		slot->held = false;
 		slot->lease_epoch++;
 		slot->fences++;
@@ -201,6 +202,16 @@ answer_heartbeat(const DatabaseEntry *entry, NodeSlot *slot, const LeaseRequest 
 	}
 }
 
+/*
+ * Rule 8: a node that was fenced because it did not keep up may activate, which needs no change to be applied, only when
+ * ack_timeout is over: the next steps of the changes that have waited for it come meanwhile and do not wait again.
+ */
+static bool
+kept_out(const DatabaseEntry *entry, const NodeSlot *slot, LeaseTime now)
+{
+	return slot->kept_out_since != 0 && now - slot->kept_out_since <= entry->settings.ack_timeout_us;
+}
+
 /* Decides an activation (rule 6): it is the first grant, given only at the current version. */
 static void
 answer_activation(const DatabaseEntry *entry, NodeSlot *slot, const LeaseRequest *request, LeaseTime now,
@@ -210,6 +221,8 @@ answer_activation(const DatabaseEntry *entry, NodeSlot *slot, const LeaseRequest
 		return;
 	if (slot->pending)
 		answer_without(grant, GRANT_RELOAD, "the registration is not committed yet");
+	else if (kept_out(entry, slot, now))
+		answer_without(grant, GRANT_HELD, "the node had not applied a change in time, and is kept out for a while");
 	else if (request->version < entry->published_version)
 		answer_without(grant, GRANT_BEHIND, "the metadata has changed since it was loaded");
 	else if (!tick_allows_grant_locked(entry, now))
@@ -219,6 +232,7 @@ answer_activation(const DatabaseEntry *entry, NodeSlot *slot, const LeaseRequest
 		slot->state = NODE_ACTIVE;
 		slot->held = false;
 		slot->behind_since = 0;
+		slot->kept_out_since = 0;
 		slot->applied_version = request->version;
 		record_grant(entry, slot, now);
 		grant->answer = GRANT_GRANTED;

@@ -4,7 +4,10 @@
  */
 #include "postgres.h"
 
+#include "access/transam.h"
+#include "access/xact.h"
 #include "change.h"
+#include "executor/spi.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "lease.h"
@@ -13,6 +16,7 @@
 #include "node_grant.h"
 #include "tick.h"
 #include "utils/builtins.h"
+#include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 #include "utils/uuid.h"
@@ -77,6 +81,43 @@ copy_slots(SlotsCopy *copy, int64 committed_version)
 		lease_wake_waiters(MyDatabaseId, 0);
 }
 
+/*
+ * What a caller says to be committed is read again: a version that was invented, or is only about to be committed by this
+ * transaction, must not be published. Most callers name one that is published already.
+ */
+static int64
+committed_version(int64 claimed)
+{
+	static SPIPlanPtr plan = NULL;
+	int64		newest = 0;
+	bool		isnull;
+
+	if (claimed <= lease_published_version(MyDatabaseId))
+		return claimed;
+	SPI_connect();
+	if (plan == NULL)
+	{
+		plan = SPI_prepare("SELECT version, xmin FROM amoro_meta.metadata_version", 0, NULL);
+		if (plan == NULL || SPI_keepplan(plan) != 0)
+			elog(ERROR, "could not prepare to read the newest version: %s", SPI_result_code_string(SPI_result));
+	}
+	if (SPI_execute_snapshot(plan, NULL, NULL, GetLatestSnapshot(), InvalidSnapshot, true, false, 1) != SPI_OK_SELECT ||
+		SPI_processed != 1)
+		elog(ERROR, "amoro_meta.metadata_version does not have one row");
+	newest = DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull));
+	if (claimed <= newest && TransactionIdIsCurrentTransactionId(DatumGetTransactionId(SPI_getbinval(SPI_tuptable->vals[0],
+																									   SPI_tuptable->tupdesc, 2,
+																									   &isnull))))
+		claimed = 0;
+	SPI_finish();
+	if (claimed > newest)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("version " INT64_FORMAT " is not committed", claimed),
+				 errdetail("The newest version is " INT64_FORMAT ".", newest)));
+	return claimed;
+}
+
 /* The state for people: a lease that is over is not shown as one that may be held, even if nobody has fenced it yet. */
 static const char *
 state_name(const NodeSlot *slot, LeaseTime now, bool ticks_missing)
@@ -112,6 +153,8 @@ state_reason(const NodeSlot *slot, LeaseTime behind_since, LeaseTime now, bool t
 		return "gets no lease: no synchronous standby confirms that this server is the primary";
 	if (slot->state == NODE_JOINING)
 		return owed ? "may hold a lease of an older term" : "has to load the metadata and activate";
+	if (!owed && slot->kept_out_since != 0)
+		return "was fenced because it had not applied a change in time, may not activate for amoro_meta.ack_timeout";
 	if (!owed)
 		return "its lease ended, it has to reload";
 	if (slot->held)
@@ -187,7 +230,7 @@ put_unseen(ReturnSetInfo *result, const SlotsCopy *copy)
 /*
  * amoro_meta_node_slots(committed_version bigint) returns setof record: a row for each incarnation that shared memory
  * knows, none without a coordinator. lease_owed_for is null exactly when a verdict need not count it. The argument
- * is a version that the caller has seen committed, 0 for none.
+ * is a version that the caller has seen committed, 0 for none. Error: 22023 when it is not committed.
  */
 Datum
 amoro_meta_node_slots(PG_FUNCTION_ARGS)
@@ -198,7 +241,7 @@ amoro_meta_node_slots(PG_FUNCTION_ARGS)
 	InitMaterializedSRF(fcinfo, 0);
 	if (AmoroShared == NULL)
 		return (Datum) 0;
-	copy_slots(&copy, PG_GETARG_INT64(0));
+	copy_slots(&copy, committed_version(PG_GETARG_INT64(0)));
 	for (int i = 0; i < copy.count; i++)
 		put_slot(result, &copy, i);
 	if (copy.unseen_owed && copy.now <= copy.term_owed_until)

@@ -168,6 +168,7 @@ typedef struct NodeSlot
 	LeaseTime	last_grant;		/* 0: never in this term */
 	LeaseTime	owed_until;		/* 0: nothing owed */
 	LeaseTime	behind_since;	/* 0: not behind */
+	LeaseTime	kept_out_since; /* rule 8: fenced while it was held; 0: not so */
 	int64		heartbeats;
 	int64		fences;
 	char		detail[SLOT_TEXT_SIZE];	/* what the node says of itself */

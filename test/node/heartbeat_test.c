@@ -336,6 +336,43 @@ test_carried_changes(void **state)
 	}
 }
 
+static int	fenced_callbacks;
+
+static void
+count_fenced(void *argument, AmoroResult result, AmoroEntry *entry, AmoroTicket ticket)
+{
+	if (result == AMORO_FENCED && entry == NULL)
+		fenced_callbacks++;
+}
+
+/* a lookup that waits for a database that is silent is answered when the lease ends, and when the server ends it */
+static void
+test_fence_answers_lookups(void **state)
+{
+	AmoroKey	key = {"lake", "sales", "orders"};
+
+	for (int by_server = 0; by_server < 2; by_server++)
+	{
+		World	   *world = begin_active();
+
+		fenced_callbacks = 0;
+		amoro_cache_load(world->node, AMORO_CACHE_TABLE, &key, count_fenced, NULL);
+		if (by_server)
+			world->server.slot.epoch++;
+		else
+			world->cut_to_server = true;
+		world_run(world, by_server ? 300000 : 1500000);
+		if (!by_server)
+		{
+			assert_int_equal(fenced_callbacks, 0);
+			world_run(world, 600000);
+		}
+		assert_int_equal(status_of(world).fences, 1);
+		assert_int_equal(fenced_callbacks, 1);
+		world_destroy(world);
+	}
+}
+
 /* heartbeats keep their pace, with and without waiting at the server */
 static void
 test_pace(void **state)
@@ -632,6 +669,7 @@ main(void)
 		cmocka_unit_test(test_news_travel),
 		cmocka_unit_test(test_pace),
 		cmocka_unit_test(test_carried_changes),
+		cmocka_unit_test(test_fence_answers_lookups),
 		cmocka_unit_test(test_change_during_recovery),
 		cmocka_unit_test(test_pruned_history),
 		cmocka_unit_test(test_server_restart_keeps_caches),

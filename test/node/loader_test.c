@@ -489,6 +489,45 @@ test_fenced_meanwhile(void **state)
 	assert_int_equal(database.lookups, 1);
 }
 
+/* a fence does not wait for the database: everybody is told, those of a load under way, those who came later, those in the queue */
+static void
+test_fence_wakes_waiters(void **state)
+{
+	set_mute(true);
+	load("orders");
+	wait_until_at_least(&database.lookups, 1);
+	load("orders");
+	for (int i = 0; i < 20; i++)
+	{
+		char		name[16];
+
+		snprintf(name, sizeof(name), "t%d", i);
+		load(name);
+		load(name);
+	}
+	wait_until_at_least(&database.lookups, node->loader.worker_count);
+	assert_int_equal(callbacks, 0);
+	pthread_mutex_lock(&node->lease_lock);
+	lease_fence(&node->lease, AMORO_NODE_FENCED, "by the test");
+	pthread_mutex_unlock(&node->lease_lock);
+	loader_fence(node);
+	assert_int_equal(callbacks, 42);
+	assert_int_equal(first_result, AMORO_FENCED);
+	assert_int_equal(last_result, AMORO_FENCED);
+	assert_int_equal(node->loader.waiter_count, 0);
+
+	/* recovered, a question is answered by a read of its own; what nobody waits for is not read any more */
+	pthread_mutex_lock(&node->lease_lock);
+	node->lease.state = AMORO_NODE_ACTIVE;
+	atomic_store(&node->lease.end, NODE_TIME_NEVER);
+	pthread_mutex_unlock(&node->lease_lock);
+	load("orders");
+	set_mute(false);
+	wait_until_at_least(&callbacks, 43);
+	assert_int_equal(last_result, AMORO_OK);
+	assert_int_equal(database.lookups, node->loader.worker_count + 1);
+}
+
 static void
 test_failures(void **state)
 {
@@ -575,6 +614,8 @@ test_everything_at_once(void **state)
 		node->lease.state = AMORO_NODE_ACTIVE;
 		node->lease.end = clock_now(&clock_boottime) + 3600000000;
 		pthread_mutex_unlock(&node->lease_lock);
+		if (version % 50 == 0)
+			loader_fence(node);
 		usleep(100);
 		pthread_mutex_lock(&database.lock);
 		lookups = database.lookups;
@@ -604,6 +645,7 @@ main(void)
 		LOADER_TEST(test_late_questions_share),
 		LOADER_TEST(test_other_server),
 		LOADER_TEST(test_fenced_meanwhile),
+		LOADER_TEST(test_fence_wakes_waiters),
 		LOADER_TEST(test_failures),
 		LOADER_TEST(test_unreachable),
 		LOADER_TEST(test_close_answers_everybody),

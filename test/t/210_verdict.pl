@@ -96,7 +96,36 @@ advance($server, 310_000);
 $_->heartbeat for @nodes[1 .. 7];
 is($stuck->heartbeat, 'reload', 'when the lease is over it is fenced');
 is(verdict($server, $version), 'PROCEED', 'the change has waited for ack_timeout and one lease at most');
-is($stuck->recover, 'granted', 'it may recover');
+is($stuck->activate(version => $stuck->{metadata_version}), 'held', 'it may not come back at once');
+like($stuck->status('reason'), qr/may not activate/, 'and node_status says so');
+advance($server, 110_000);
+is($stuck->recover, 'granted', 'after ack_timeout it may');
+
+# and a procedure, which waits twice, is held up once by a node that can forget everything but fetch no change
+$server->safe_psql('postgres', "SELECT create_catalog('bounded')");
+my $before = $server->safe_psql('postgres', 'SELECT version FROM amoro_meta.metadata_version');
+my $procedure = $server->safe_psql('postgres', "SELECT create_database('bounded', 'd')");
+my $others_apply = sub {
+	my ($newest) = @_;
+	poll("version $newest", sub { $server->safe_psql('postgres', 'SELECT version FROM amoro_meta.metadata_version') == $newest });
+	$_->apply for @nodes[1 .. 7];
+};
+$others_apply->($before + 1);
+for (110_000, 300_000)
+{
+	advance($server, $_);
+	$_->heartbeat for @nodes[1 .. 7];
+	is($stuck->heartbeat, 'held', 'it is held back');
+}
+advance($server, 310_000);
+$_->heartbeat for @nodes[1 .. 7];
+is($stuck->heartbeat, 'reload', 'it is fenced');
+is($stuck->activate(version => $stuck->{metadata_version}), 'held', 'it forgets everything, and may not activate yet');
+$others_apply->($before + 2);
+is($server->safe_psql('postgres', "SELECT wait_for_procedure($procedure, '20 s')"), 'done', 'the second step does not wait for it again');
+advance($server, 110_000);
+$_->heartbeat for @nodes[1 .. 7];
+is($stuck->recover, 'granted', 'then it may come back');
 $version = change($server);
 my $after = change($server);
 $_->apply for @nodes[1 .. 7];
@@ -126,6 +155,7 @@ DO $$
 BEGIN
 	FOR i IN 1 .. 1100 LOOP
 		UPDATE amoro_meta.metadata_version SET version = version + 1;
+		COMMIT;
 		PERFORM amoro_meta.node_slots((SELECT version FROM amoro_meta.metadata_version));
 	END LOOP;
 END;

@@ -157,8 +157,9 @@ AMORO_PUBLIC AmoroResult amoro_cache_peek(AmoroNode *node, AmoroCacheKind kind, 
 									AmoroEntry **entry, AmoroTicket *ticket);
 typedef void (*AmoroLoadCallback) (void *argument, AmoroResult result, AmoroEntry *entry, AmoroTicket ticket);
 /*
- * Asks the database for a key and calls back from a loader thread (or, when the node is fenced or the queue is full,
- * from the caller's own), with what amoro_cache_get would have returned; the callback owns the entry.
+ * Asks the database for a key and calls back with what amoro_cache_get would have returned; the callback owns the
+ * entry, and may not block. It comes from a loader thread; with AMORO_FENCED, when the lease is lost meanwhile, from the
+ * heartbeat thread; or, when the node is fenced already or the queue is full, from the caller's own.
  */
 AMORO_PUBLIC void amoro_cache_load(AmoroNode *node, AmoroCacheKind kind, const AmoroKey *key,
 							 AmoroLoadCallback callback, void *argument);

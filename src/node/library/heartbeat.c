@@ -38,7 +38,19 @@ patience(const AmoroNode *node)
 	return node->lease.lease_us > 0 ? node->lease.lease_us / 4 : FIRST_TIMEOUT_US;
 }
 
-/* Says once what has changed; never under a lock. */
+/* Whoever waits for the database is told of a fence now, and not when the database answers. */
+static void
+tell_waiters(AmoroNode *node)
+{
+	uint64_t	generation = atomic_load_explicit(&node->lease.generation, memory_order_relaxed);
+
+	if (generation == node->heartbeat.told_generation)
+		return;
+	node->heartbeat.told_generation = generation;
+	loader_fence(node);
+}
+
+/* Says once what has changed, to those who wait and to the log; never under a lock. */
 static void
 report(AmoroNode *node)
 {
@@ -47,6 +59,7 @@ report(AmoroNode *node)
 	char		reason[REASON_SIZE];
 	bool		changed;
 
+	tell_waiters(node);
 	pthread_mutex_lock(&node->lease_lock);
 	state = node->lease.state;
 	memcpy(reason, node->lease.reason, sizeof(reason));

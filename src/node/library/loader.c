@@ -112,21 +112,24 @@ find_or_queue(Loader *loader, AmoroCacheKind kind, const KeyParts *key, NodeTime
 	return *link;
 }
 
-bool
+AmoroResult
 loader_submit(AmoroNode *node, AmoroCacheKind kind, const KeyParts *key, AmoroLoadCallback callback, void *argument)
 {
 	Loader	   *loader = &node->loader;
 	LoadWaiter *waiter = malloc(sizeof(LoadWaiter));
 	Load	   *load = NULL;
+	bool		fenced;
 
 	if (waiter == NULL)
-		return false;
+		return AMORO_UNAVAILABLE;
 	waiter->callback = callback;
 	waiter->argument = argument;
 	waiter->deadline = clock_now(&node->clock) + loader->timeout;
 
 	pthread_mutex_lock(&loader->lock);
-	if (!loader->stopping && loader->waiter_count < LOADER_MAX_WAITERS)
+	/* tested under the lock: whoever comes after loader_fence sees the fence */
+	fenced = !lease_is_valid(&node->lease);
+	if (!fenced && !loader->stopping && loader->waiter_count < LOADER_MAX_WAITERS)
 		load = find_or_queue(loader, kind, key, waiter->deadline);
 	if (load != NULL)
 	{
@@ -138,9 +141,53 @@ loader_submit(AmoroNode *node, AmoroCacheKind kind, const KeyParts *key, AmoroLo
 		loader->waiter_count++;
 	}
 	pthread_mutex_unlock(&loader->lock);
-	if (load == NULL)
+	if (load != NULL)
+		return AMORO_OK;
+	free(waiter);
+	return fenced ? AMORO_FENCED : AMORO_UNAVAILABLE;
+}
+
+/* Under the lock. Takes all waiters of a load and puts them before others. */
+static LoadWaiter *
+take_all(Load *load, LoadWaiter *others)
+{
+	LoadWaiter **tail = &load->waiters;
+	LoadWaiter *first;
+
+	while (*tail != NULL)
+		tail = &(*tail)->next;
+	*tail = load->late;
+	while (*tail != NULL)
+		tail = &(*tail)->next;
+	*tail = others;
+	first = load->waiters;
+	load->waiters = load->late = NULL;
+	return first;
+}
+
+/* The loads stay, those in the queue to be dropped by next_load, those being run to find nobody who waits. */
+void
+loader_fence(AmoroNode *node)
+{
+	Loader	   *loader = &node->loader;
+	LoadWaiter *waiters = NULL;
+	LoadWaiter *next;
+	AmoroTicket none = {0};
+
+	pthread_mutex_lock(&loader->lock);
+	for (int i = 0; i < LOADER_TABLE_SIZE; i++)
+	{
+		for (Load *load = loader->pending[i]; load != NULL; load = load->next_pending)
+			waiters = take_all(load, waiters);
+	}
+	loader->waiter_count = 0;
+	pthread_mutex_unlock(&loader->lock);
+	for (LoadWaiter *waiter = waiters; waiter != NULL; waiter = next)
+	{
+		next = waiter->next;
+		waiter->callback(waiter->argument, AMORO_FENCED, NULL, none);
 		free(waiter);
-	return load != NULL;
+	}
 }
 
 /* Under the lock. Gives the load its next waiters: those that were not answered, and those that came too late for this run. */
@@ -373,6 +420,31 @@ run(LoadWorker *worker, Load *load)
 	answer_waiters(node, load, step == LOAD_STEP_TIMED_OUT, result, entry, ticket);
 }
 
+/* Under the lock. Takes the first load out of the queue; NULL when there is none. */
+static Load *
+dequeue(Loader *loader)
+{
+	Load	   *load = loader->queue_head;
+
+	if (load == NULL)
+		return NULL;
+	loader->queue_head = load->next_queued;
+	if (loader->queue_head == NULL)
+		loader->queue_tail = &loader->queue_head;
+	return load;
+}
+
+/* Under the lock. A load that nobody waits for any more is not worth a read; true when it was dropped. */
+static bool
+drop_if_unwanted(Loader *loader, Load *load)
+{
+	if (load->waiters != NULL)
+		return false;
+	*pending_link(loader, load->kind, &load->key) = load->next_pending;
+	free(load);
+	return true;
+}
+
 /* The next load, or NULL when the loader stops; what is left in the queue is then run too, and finds the node closing. */
 static Load *
 next_load(Loader *loader)
@@ -380,16 +452,14 @@ next_load(Loader *loader)
 	Load	   *load;
 
 	pthread_mutex_lock(&loader->lock);
-	while (loader->queue_head == NULL && !loader->stopping)
-		pthread_cond_wait(&loader->work, &loader->lock);
-	load = loader->queue_head;
-	if (load != NULL)
+	do
 	{
-		loader->queue_head = load->next_queued;
-		if (loader->queue_head == NULL)
-			loader->queue_tail = &loader->queue_head;
+		while (loader->queue_head == NULL && !loader->stopping)
+			pthread_cond_wait(&loader->work, &loader->lock);
+		load = dequeue(loader);
+	} while (load != NULL && drop_if_unwanted(loader, load));
+	if (load != NULL)
 		load->running = true;
-	}
 	pthread_mutex_unlock(&loader->lock);
 	return load;
 }

@@ -44,9 +44,14 @@ typedef struct Loader
 extern void loader_init(Loader *loader, NodeTime timeout);
 /* Starts a thread over a transport, which the loader then owns; false when no thread can be had. */
 extern bool loader_add_worker(Loader *loader, AmoroNode *node, Transport *transport);
-/* Joins the load of this key, or the one after it if that is being run, or queues one; false, and no call back, when the queue is full or the node is closing. */
-extern bool loader_submit(AmoroNode *node, AmoroCacheKind kind, const KeyParts *key,
+/*
+ * Joins the load of this key, or the one after it if that is being run, or queues one: AMORO_OK. No call back with
+ * AMORO_FENCED, or AMORO_UNAVAILABLE when the queue is full or the node is closing.
+ */
+extern AmoroResult loader_submit(AmoroNode *node, AmoroCacheKind kind, const KeyParts *key,
 						  AmoroLoadCallback callback, void *argument);
+/* After a fence: everybody who waits is told AMORO_FENCED, and not when the database answers. By the heartbeat thread. */
+extern void loader_fence(AmoroNode *node);
 /* Ends the threads; what waits is told AMORO_UNAVAILABLE. */
 extern void loader_stop(AmoroNode *node);
 extern void loader_destroy(Loader *loader);

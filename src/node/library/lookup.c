@@ -67,13 +67,14 @@ amoro_cache_load(AmoroNode *node, AmoroCacheKind kind, const AmoroKey *key, Amor
 {
 	AmoroTicket ticket = {0};
 	KeyParts	parts;
+	AmoroResult result;
 
 	if ((unsigned) kind >= AMORO_CACHE_KIND_COUNT || !key_parts(&parts, kind, key, node->cache.seed))
 		callback(argument, AMORO_INVALID_ARGUMENT, NULL, ticket);
 	else if (!lease_is_valid(&node->lease))
 		callback(argument, AMORO_FENCED, NULL, ticket);
-	else if (!loader_submit(node, kind, &parts, callback, argument))
-		callback(argument, AMORO_UNAVAILABLE, NULL, ticket);
+	else if ((result = loader_submit(node, kind, &parts, callback, argument)) != AMORO_OK)
+		callback(argument, result, NULL, ticket);
 }
 
 /* One blocked caller. Whoever of the caller and the loader comes last frees it. */
@@ -185,10 +186,11 @@ amoro_cache_get(AmoroNode *node, AmoroCacheKind kind, const AmoroKey *key, Amoro
 	caller = blocked_caller_create();
 	if (caller == NULL)
 		return AMORO_UNAVAILABLE;
-	if (!loader_submit(node, kind, &parts, wake_caller, caller))
+	result = loader_submit(node, kind, &parts, wake_caller, caller);
+	if (result != AMORO_OK)
 	{
 		blocked_caller_free(caller);
-		return AMORO_UNAVAILABLE;
+		return result;
 	}
 	return wait_for_load(caller, node->loader.timeout, entry, ticket);
 }

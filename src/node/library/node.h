@@ -30,6 +30,7 @@ typedef struct Heartbeat
 	pthread_t	thread;
 	bool		started;
 	NodeTime	due;			/* when to send the next request */
+	uint64_t	told_generation;	/* of the lease, when those who waited for a load were last told of a fence */
 	Random		random;
 	Backoff		backoff;
 	AmoroNodeState reported_state;
