@@ -125,6 +125,18 @@ set_table_marker(const Procedure *procedure, const char *state)
 				  SPI_OK_UPDATE, lengthof(arguments), arguments);
 }
 
+/*
+ * Makes the runtime what the properties of the table ask for. Before the change is appended: it locks the rows of the
+ * group and of the runtime.
+ */
+static void
+put_runtime(const Procedure *procedure)
+{
+	SqlArgument id = sql_bigint(procedure->object_id);
+
+	procedure_sql("SELECT amoro_meta.put_table_runtime($1)", SPI_OK_SELECT, 1, &id);
+}
+
 /* Takes a name for a table in the making; raises 42710 when another table has it, in whatever state. */
 static void
 insert_marked_table(const Procedure *procedure, int64 table_id, int64 database_id, const char *database_name,
@@ -159,17 +171,15 @@ table_create_mark(Procedure *procedure)
 	return ACTION_NEXT;
 }
 
-/* Ends the marker: the table is as its row says, from the version of this change on. */
+/* Ends the marker: the table, and its runtime with it, is as its row says, from the version of this change on. */
 static void
-settle_table(const Procedure *procedure, Jsonb *definition)
+settle_table(const Procedure *procedure)
 {
-	SqlArgument arguments[] = {
-		sql_bigint(procedure->object_id), sql_bigint(procedure->appended_version), sql_jsonb(definition)
-	};
+	SqlArgument arguments[] = {sql_bigint(procedure->object_id), sql_bigint(procedure->appended_version)};
 
-	procedure_sql("UPDATE amoro_meta.table_metadata"
-				  " SET state = 'normal', procedure_id = NULL, version = $2, definition = coalesce($3, definition)"
-				  " WHERE table_id = $1",
+	procedure_sql("UPDATE amoro_meta.table_metadata SET state = 'normal', procedure_id = NULL, version = $2 WHERE table_id = $1",
+				  SPI_OK_UPDATE, lengthof(arguments), arguments);
+	procedure_sql("UPDATE amoro_meta.table_runtime SET table_version = $2 WHERE table_id = $1",
 				  SPI_OK_UPDATE, lengthof(arguments), arguments);
 }
 
@@ -179,8 +189,9 @@ table_create_commit(Procedure *procedure)
 	TableRow	table;
 
 	lock_marked_table(procedure, &table);
+	put_runtime(procedure);
 	append_table_change(procedure, "create", NULL);
-	settle_table(procedure, NULL);
+	settle_table(procedure);
 	return ACTION_NEXT;
 }
 
@@ -201,13 +212,15 @@ ActionResult
 table_alter_commit(Procedure *procedure)
 {
 	TableRow	table;
-	Jsonb	   *changes = argument_jsonb(procedure, "changes");
-	Jsonb	   *definition;
+	SqlArgument arguments[2] = {sql_bigint(procedure->object_id)};
 
 	lock_marked_table(procedure, &table);
-	definition = definition_alter(table.definition, changes);
+	arguments[1] = sql_jsonb(definition_alter(table.definition, argument_jsonb(procedure, "changes")));
+	procedure_sql("UPDATE amoro_meta.table_metadata SET definition = $2 WHERE table_id = $1",
+				  SPI_OK_UPDATE, lengthof(arguments), arguments);
+	put_runtime(procedure);
 	append_table_change(procedure, "alter", NULL);
-	settle_table(procedure, definition);
+	settle_table(procedure);
 	return ACTION_NEXT;
 }
 
@@ -260,8 +273,9 @@ table_rename_commit(Procedure *procedure)
 	procedure_sql("DELETE FROM amoro_meta.table_metadata WHERE table_id = $1", SPI_OK_DELETE, 1, &reserved);
 	procedure_sql("UPDATE amoro_meta.table_metadata SET database_id = $2, table_name = $3 WHERE table_id = $1",
 				  SPI_OK_UPDATE, lengthof(name), name);
+	put_runtime(procedure);
 	procedure_append(procedure, changes, 2);
-	settle_table(procedure, NULL);
+	settle_table(procedure);
 	return ACTION_NEXT;
 }
 
@@ -287,6 +301,7 @@ table_drop_commit(Procedure *procedure)
 	Jsonb	   *detail;
 
 	lock_marked_table(procedure, &table);
+	procedure_sql("SELECT amoro_meta.remove_table_runtime($1)", SPI_OK_SELECT, 1, arguments);
 	procedure_sql("DELETE FROM amoro_meta.table_metadata WHERE table_id = $1"
 				  " RETURNING jsonb_build_object('purge', $2, 'location', definition->'location')",
 				  SPI_OK_DELETE_RETURNING, lengthof(arguments), arguments);

@@ -48,36 +48,42 @@ REVOKE ALL ON FUNCTION amoro_meta.next_runtime_version() FROM PUBLIC;
 CREATE TABLE amoro_meta.refresh_position
 (
 	singleton		boolean PRIMARY KEY DEFAULT true CHECK (singleton),
-	database_id		bigint NOT NULL,
-	table_name		text NOT NULL,
 	table_id		bigint NOT NULL
 );
-COMMENT ON TABLE amoro_meta.refresh_position IS 'the last table and the last runtime that refresh_table_runtimes() has looked at';
-INSERT INTO amoro_meta.refresh_position VALUES (true, 0, '', 0);
+COMMENT ON TABLE amoro_meta.refresh_position IS 'the last table that refresh_table_runtimes() has looked at';
+INSERT INTO amoro_meta.refresh_position VALUES (true, 0);
 SELECT pg_catalog.pg_extension_config_dump('amoro_meta.refresh_position', 'WHERE false');
 
-CREATE FUNCTION amoro_meta.merged_properties(catalog_properties jsonb, definition jsonb) RETURNS jsonb
+CREATE FUNCTION amoro_meta.merged_properties(catalog_properties jsonb, properties jsonb) RETURNS jsonb
 	LANGUAGE sql IMMUTABLE PARALLEL SAFE
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 	SELECT coalesce((SELECT jsonb_object_agg(substr(p.key, 7), p.value) FROM jsonb_each(catalog_properties) p
-					 WHERE starts_with(p.key, 'table.')), '{}') || coalesce(definition->'properties', '{}')
+					 WHERE starts_with(p.key, 'table.')), '{}') || coalesce(properties, '{}')
 	$$;
 COMMENT ON FUNCTION amoro_meta.merged_properties(jsonb, jsonb) IS
 	'properties of a table over the defaults that its catalog has under table.';
 REVOKE ALL ON FUNCTION amoro_meta.merged_properties(jsonb, jsonb) FROM PUBLIC;
 
--- The formats are those that Amoro's optimizers know. As Java reads it, whatever is not "true" is false.
-CREATE FUNCTION amoro_meta.is_optimized(catalog_properties jsonb, definition jsonb) RETURNS boolean
+-- As Java reads it, whatever is not "true" is false.
+CREATE FUNCTION amoro_meta.is_optimized(format text, catalog_properties jsonb, properties jsonb) RETURNS boolean
 	LANGUAGE sql IMMUTABLE PARALLEL SAFE
-	SET search_path = pg_catalog, pg_temp
-	AS $$
-	SELECT coalesce(definition->>'format' IN ('iceberg', 'mixed_iceberg', 'mixed_hive')
-		AND lower(coalesce(definition->'properties'->>'self-optimizing.enabled', catalog_properties->>'table.self-optimizing.enabled', 'true'))
-			= 'true', false)
-	$$;
-COMMENT ON FUNCTION amoro_meta.is_optimized(jsonb, jsonb) IS 'whether a table has a runtime: it is of a format that can be optimized, and not disabled';
-REVOKE ALL ON FUNCTION amoro_meta.is_optimized(jsonb, jsonb) FROM PUBLIC;
+	RETURN coalesce(amoro_meta.is_supported_format(format)
+		AND lower(coalesce(properties->>'self-optimizing.enabled', catalog_properties->>'table.self-optimizing.enabled', 'true')) = 'true', false);
+COMMENT ON FUNCTION amoro_meta.is_optimized(text, jsonb, jsonb) IS
+	'whether a table has a runtime: it is of a format that optimizers know, and not disabled';
+REVOKE ALL ON FUNCTION amoro_meta.is_optimized(text, jsonb, jsonb) FROM PUBLIC;
+
+-- A listing keeps no version; what it says of a table is small, and compared as it is.
+CREATE VIEW amoro_meta.runtime_source AS
+	SELECT t.table_id, c.catalog_name, d.database_name, t.table_name, t.definition->>'format' AS format, t.version,
+		c.properties AS catalog_properties, t.definition->'properties' AS properties, c.defaults_version
+	FROM amoro_meta.table_metadata t JOIN amoro_meta.database d USING (database_id) JOIN amoro_meta.catalog c USING (catalog_id)
+	UNION ALL
+	SELECT t.table_id, c.catalog_name, t.database_name, t.table_name, t.format, NULL,
+		c.properties, t.properties, c.defaults_version
+	FROM amoro_meta.listed_table t JOIN amoro_meta.catalog c USING (catalog_id);
+COMMENT ON VIEW amoro_meta.runtime_source IS 'what the runtimes of tables are made from, wherever the tables are kept';
 
 CREATE FUNCTION amoro_meta.remove_table_runtime(table_id bigint) RETURNS void
 	LANGUAGE sql VOLATILE PARALLEL UNSAFE
@@ -99,14 +105,12 @@ DECLARE
 	present amoro_meta.table_runtime;
 	renewed amoro_meta.table_runtime;
 BEGIN
-	SELECT c.catalog_name, d.database_name, t.table_name, t.definition, t.version, c.properties, c.defaults_version INTO target
-		FROM amoro_meta.table_metadata t JOIN amoro_meta.database d USING (database_id) JOIN amoro_meta.catalog c USING (catalog_id)
-		WHERE t.table_id = put_table_runtime.table_id;
-	IF NOT FOUND OR NOT amoro_meta.is_optimized(target.properties, target.definition) THEN
+	SELECT * INTO target FROM amoro_meta.runtime_source s WHERE s.table_id = put_table_runtime.table_id;
+	IF NOT FOUND OR NOT amoro_meta.is_optimized(target.format, target.catalog_properties, target.properties) THEN
 		PERFORM amoro_meta.remove_table_runtime(table_id);
 		RETURN;
 	END IF;
-	merged := amoro_meta.merged_properties(target.properties, target.definition);
+	merged := amoro_meta.merged_properties(target.catalog_properties, target.properties);
 	wanted := coalesce(merged->>'self-optimizing.group', 'default');
 	PERFORM FROM amoro_meta.optimizer_group g WHERE g.group_name = wanted FOR KEY SHARE SKIP LOCKED;
 	group_held := FOUND;
@@ -191,7 +195,10 @@ DECLARE
 BEGIN
 	-- whoever has the table or its runtime locked is about to change it: later
 	PERFORM FROM amoro_meta.table_metadata t WHERE t.table_id = repair_table_runtime.table_id FOR KEY SHARE SKIP LOCKED;
-	IF NOT FOUND AND EXISTS (SELECT FROM amoro_meta.table_metadata t WHERE t.table_id = repair_table_runtime.table_id) THEN
+	IF NOT FOUND THEN
+		PERFORM FROM amoro_meta.listed_table t WHERE t.table_id = repair_table_runtime.table_id FOR KEY SHARE SKIP LOCKED;
+	END IF;
+	IF NOT FOUND AND EXISTS (SELECT FROM amoro_meta.runtime_source s WHERE s.table_id = repair_table_runtime.table_id) THEN
 		RETURN;
 	END IF;
 	PERFORM FROM amoro_meta.table_runtime r WHERE r.table_id = repair_table_runtime.table_id FOR UPDATE SKIP LOCKED;
@@ -211,75 +218,156 @@ $$;
 COMMENT ON FUNCTION amoro_meta.repair_table_runtime(bigint) IS 'put_table_runtime for a sweep: waits for nobody, and an error stays with the table';
 REVOKE ALL ON FUNCTION amoro_meta.repair_table_runtime(bigint) FROM PUBLIC;
 
+-- A page is small and its tables may be millions, which the planner cannot know: it walks along the primary keys.
+CREATE FUNCTION amoro_meta.stale_runtimes(after_id bigint, page_size integer, OUT rows_seen bigint, OUT last_id bigint, OUT table_ids bigint[])
+	LANGUAGE sql STABLE
+	SET search_path = pg_catalog, pg_temp
+	SET enable_seqscan = off
+	SET enable_hashjoin = off
+	SET enable_mergejoin = off
+	SET jit = off
+	AS $$
+	WITH page AS
+	(
+		SELECT i.table_id FROM
+		(
+			(SELECT t.table_id FROM amoro_meta.table_metadata t WHERE t.table_id > after_id ORDER BY t.table_id LIMIT page_size)
+			UNION ALL
+			(SELECT l.table_id FROM amoro_meta.listed_table l WHERE l.table_id > after_id ORDER BY l.table_id LIMIT page_size)
+			UNION ALL
+			(SELECT r.table_id FROM amoro_meta.table_runtime r WHERE r.table_id > after_id ORDER BY r.table_id LIMIT page_size)
+		) i
+		ORDER BY i.table_id LIMIT page_size
+	)
+	-- what is compared first stands in the rows themselves: no definition is read but where something is different
+	SELECT count(*), max(p.table_id), array_agg(DISTINCT p.table_id) FILTER (WHERE CASE
+			WHEN coalesce(t.table_id, l.table_id) IS NULL THEN true
+			WHEN t.state = 'pre_create' THEN false
+			WHEN r.table_id IS NULL THEN
+				amoro_meta.is_optimized(coalesce(l.format, t.definition->>'format'), c.properties, coalesce(l.properties, t.definition->'properties'))
+			WHEN r.defaults_version <> c.defaults_version THEN true
+			WHEN t.table_id IS NOT NULL THEN r.table_version IS DISTINCT FROM t.version
+			ELSE r.config <> amoro_meta.merged_properties(c.properties, l.properties) END)
+	FROM page p
+		LEFT JOIN amoro_meta.table_runtime r ON r.table_id = p.table_id
+		LEFT JOIN amoro_meta.table_metadata t ON t.table_id = p.table_id
+		LEFT JOIN amoro_meta.database d ON d.database_id = t.database_id
+		LEFT JOIN amoro_meta.listed_table l ON l.table_id = p.table_id
+		LEFT JOIN amoro_meta.catalog c ON c.catalog_id = coalesce(l.catalog_id, d.catalog_id)
+	$$;
+COMMENT ON FUNCTION amoro_meta.stale_runtimes(bigint, integer) IS
+	'looks at the tables and runtimes after an id, and returns how far it came and the tables whose runtime is not as it should be';
+REVOKE ALL ON FUNCTION amoro_meta.stale_runtimes(bigint, integer) FROM PUBLIC;
+
 CREATE FUNCTION refresh_table_runtimes() RETURNS bigint
 	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
 	batch integer := amoro_meta.sweep_batch();
-	seen amoro_meta.refresh_position;
-	reached amoro_meta.refresh_position;
-	tables bigint;
-	runtimes bigint;
-	stale bigint[];
-	orphans bigint[];
-	target bigint;
+	seen bigint;
+	reached bigint;
+	page record;
 BEGIN
 	IF amoro_meta.bind_table_runtimes() >= batch THEN
 		RETURN batch;
 	END IF;
-	SELECT * INTO STRICT seen FROM amoro_meta.refresh_position;
-	reached := seen;
-
-	-- what is compared stands in the rows themselves: no definition is read but where something is different
-	WITH page AS
-	(
-		SELECT t.database_id, t.table_name, t.table_id, t.version, t.state, t.definition FROM amoro_meta.table_metadata t
-		WHERE (t.database_id, t.table_name) > (seen.database_id, seen.table_name)
-		ORDER BY t.database_id, t.table_name LIMIT batch
-	)
-	SELECT count(*), (array_agg(p.database_id ORDER BY p.database_id DESC, p.table_name DESC))[1],
-			(array_agg(p.table_name ORDER BY p.database_id DESC, p.table_name DESC))[1],
-			array_agg(p.table_id) FILTER (WHERE p.state <> 'pre_create' AND CASE WHEN r.table_id IS NULL
-					THEN amoro_meta.is_optimized(c.properties, p.definition)
-					ELSE (r.table_version, r.defaults_version) IS DISTINCT FROM (p.version, c.defaults_version) END)
-		INTO tables, reached.database_id, reached.table_name, stale
-		FROM page p LEFT JOIN amoro_meta.database d USING (database_id) LEFT JOIN amoro_meta.catalog c USING (catalog_id)
-			LEFT JOIN amoro_meta.table_runtime r USING (table_id);
-
-	WITH page AS
-	(
-		SELECT r.table_id FROM amoro_meta.table_runtime r WHERE r.table_id > seen.table_id ORDER BY r.table_id LIMIT batch
-	)
-	SELECT count(*), max(p.table_id), array_agg(p.table_id) FILTER (WHERE t.table_id IS NULL)
-		INTO runtimes, reached.table_id, orphans
-		FROM page p LEFT JOIN amoro_meta.table_metadata t USING (table_id);
-
-	FOREACH target IN ARRAY coalesce(stale, '{}') || orphans LOOP
-		PERFORM amoro_meta.repair_table_runtime(target);
-	END LOOP;
-
-	IF tables < batch AND runtimes < batch THEN
-		reached := ROW(true, 0, '', 0);
-	ELSE
-		reached.database_id := coalesce(reached.database_id, seen.database_id);
-		reached.table_name := coalesce(reached.table_name, seen.table_name);
-		reached.table_id := coalesce(reached.table_id, seen.table_id);
-	END IF;
-	IF reached IS DISTINCT FROM seen THEN
+	SELECT p.table_id INTO STRICT seen FROM amoro_meta.refresh_position p;
+	SELECT * INTO page FROM amoro_meta.stale_runtimes(seen, batch);
+	PERFORM amoro_meta.repair_table_runtime(i.table_id) FROM unnest(page.table_ids) i (table_id);
+	reached := CASE WHEN page.rows_seen < batch THEN 0 ELSE page.last_id END;
+	IF reached <> seen THEN
+		-- two that sweep at once do the same work twice, and none is left out
 		PERFORM FROM amoro_meta.refresh_position p FOR UPDATE SKIP LOCKED;
 		IF FOUND THEN
-			UPDATE amoro_meta.refresh_position p
-				SET (database_id, table_name, table_id) = (reached.database_id, reached.table_name, reached.table_id);
+			UPDATE amoro_meta.refresh_position p SET table_id = reached;
 		END IF;
 	END IF;
-	RETURN greatest(tables, runtimes);
+	RETURN page.rows_seen;
 END;
 $$;
 COMMENT ON FUNCTION refresh_table_runtimes() IS
 	'sweep: compares the next batch of tables with their runtimes, repairs what differs, binds tables to groups they waited for, and returns '
 	'how many it looked at; fewer than amoro_meta.sweep_batch() at the end of a round. Errors: 25006 on a standby';
 REVOKE ALL ON FUNCTION refresh_table_runtimes() FROM PUBLIC;
+
+-- What Amoro allows, but for the steps that belong to a process: those are taken by the functions of processes.
+CREATE FUNCTION amoro_meta.check_status_step(target amoro_meta.table_runtime, status_code integer) RETURNS void
+	LANGUAGE plpgsql STABLE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+BEGIN
+	IF target.process_id IS NOT NULL THEN
+		RAISE EXCEPTION 'the status of table % is up to its process', target.table_id USING ERRCODE = 'object_not_in_prerequisite_state',
+			DETAIL = format('Process %s is running; the status is %s.', target.process_id, target.status_code),
+			HINT = format('To end it: SELECT cancel_process(%s)', target.process_id);
+	END IF;
+	IF NOT (target.status_code, check_status_step.status_code) IN ((700, 600), (600, 500), (600, 700), (500, 600), (500, 700)) THEN
+		RAISE EXCEPTION 'the status of table % cannot go from % to %', target.table_id, target.status_code, check_status_step.status_code
+			USING ERRCODE = 'object_not_in_prerequisite_state',
+				HINT = 'It goes from 700 (idle) to 600 (pending) and 500 (planning), and back; start_process leads on from there.';
+	END IF;
+	IF status_code <> 700 AND target.group_name IS NULL THEN
+		RAISE EXCEPTION 'no group optimizes table %', target.table_id USING ERRCODE = 'object_not_in_prerequisite_state',
+			DETAIL = format('There is no optimizer group "%s".', left(target.wanted_group, 100)),
+			HINT = CASE WHEN target.wanted_group ~ '^[A-Za-z0-9_-]{1,50}$' THEN format('SELECT create_optimizer_group(%L);', target.wanted_group) END;
+	END IF;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.check_status_step(amoro_meta.table_runtime, integer) IS 'raises 55000 unless a leader may set this status now';
+REVOKE ALL ON FUNCTION amoro_meta.check_status_step(amoro_meta.table_runtime, integer) FROM PUBLIC;
+
+CREATE FUNCTION set_table_status(table_id bigint, expected_version bigint, status_code integer, leader_term bigint, state jsonb DEFAULT NULL)
+	RETURNS bigint
+	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	target amoro_meta.table_runtime;
+	new_version bigint;
+BEGIN
+	PERFORM amoro_meta.check_not_null('table_id', table_id IS NOT NULL),
+		amoro_meta.check_not_null('expected_version', expected_version IS NOT NULL),
+		amoro_meta.check_not_null('leader_term', leader_term IS NOT NULL),
+		amoro_meta.check_configuration('state', coalesce(state, '{}'));
+	IF status_code NOT IN (100, 200, 300, 400, 500, 600, 700) THEN
+		RAISE EXCEPTION 'unknown status: %', status_code USING ERRCODE = 'invalid_parameter_value',
+			HINT = 'It is 500 (planning), 600 (pending) or 700 (idle); 100 to 400 belong to processes.';
+	END IF;
+	SELECT * INTO target FROM amoro_meta.table_runtime r WHERE r.table_id = set_table_status.table_id FOR NO KEY UPDATE;
+	IF NOT FOUND THEN
+		RAISE EXCEPTION 'table % has no runtime', table_id USING ERRCODE = 'undefined_object',
+			DETAIL = 'It was dropped, or its optimizing is disabled.';
+	END IF;
+	IF leader_term < target.leader_term THEN
+		RAISE EXCEPTION 'leader term % is over', leader_term USING ERRCODE = 'AM004',
+			DETAIL = format('A leader of term %s has written to table %s.', target.leader_term, table_id), HINT = 'Stop acting as the leader.';
+	END IF;
+	IF expected_version <> target.version THEN
+		RAISE EXCEPTION 'the runtime of table % has changed', table_id USING ERRCODE = 'serialization_failure',
+			DETAIL = format('Its version is %s, not %s; its status is %s since %s.', target.version, expected_version, target.status_code,
+							target.status_changed_at),
+			HINT = format('Decide anew: SELECT * FROM table_runtimes WHERE table_id = %s', table_id);
+	END IF;
+	IF status_code <> target.status_code THEN
+		PERFORM amoro_meta.check_status_step(target, status_code);
+	END IF;
+	UPDATE amoro_meta.table_runtime r
+		SET status_code = coalesce(set_table_status.status_code, r.status_code),
+			status_changed_at = CASE WHEN set_table_status.status_code <> r.status_code THEN clock_timestamp() ELSE r.status_changed_at END,
+			state = r.state || coalesce(set_table_status.state, '{}'), leader_term = set_table_status.leader_term,
+			version = amoro_meta.next_runtime_version()
+		WHERE r.table_id = set_table_status.table_id RETURNING r.version INTO new_version;
+	RETURN new_version;
+END;
+$$;
+COMMENT ON FUNCTION set_table_status(bigint, bigint, integer, bigint, jsonb) IS
+	'for the leader of optimizing: moves the status of a table between idle (700), pending (600) and planning (500), null keeps it, and lays '
+	'the keys of state over what is kept of the table, provided that the runtime still has the version expected; returns its new version. '
+	'leader_term: grows with each leader; a smaller one than was seen here is refused. '
+	'Errors: 40001 it has another version, AM004 the term is over, 42704 no runtime, 55000 no such step, a process is running, or no group, '
+	'22004, 22023, 25006';
+REVOKE ALL ON FUNCTION set_table_status(bigint, bigint, integer, bigint, jsonb) FROM PUBLIC;
 
 CREATE VIEW table_runtimes AS
 	SELECT r.catalog_name, r.database_name, r.table_name, r.table_id, r.group_name, r.wanted_group, r.status_code,
@@ -294,4 +382,4 @@ COMMENT ON VIEW table_runtimes IS
 INSERT INTO amoro_meta.access_rule (access_kind, object_kind, object_name)
 	SELECT k, 'view', 'table_runtimes' FROM unnest(ARRAY['reader', 'operator', 'admin']) k
 	UNION ALL
-	SELECT k, 'function', 'refresh_table_runtimes' FROM unnest(ARRAY['operator', 'admin']) k;
+	SELECT k, 'function', n FROM unnest(ARRAY['operator', 'admin']) k, unnest(ARRAY['refresh_table_runtimes', 'set_table_status']) n;
