@@ -16,6 +16,7 @@
 #include "node.h"
 #include "procedure.h"
 #include "shmem.h"
+#include "sweep.h"
 #include "utils/builtins.h"
 
 AMORO_META_MODULE_MAGIC;
@@ -29,6 +30,7 @@ _PG_init(void)
 	change_install_callbacks();
 	node_install_callbacks();
 	procedure_install_callbacks();
+	sweep_install_callbacks();
 
 	/* Without preload the parts that need no coordinator work all the same (docs/protocol.md, section 2). */
 	if (!process_shared_preload_libraries_in_progress)

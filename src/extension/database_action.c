@@ -182,9 +182,9 @@ drop_some_tables(Procedure *procedure)
 	int			count;
 
 	/* the runtimes first, which have locks to wait for */
-	procedure_sql("SELECT amoro_meta.remove_table_runtime(r.table_id) FROM amoro_meta.table_runtime r WHERE r.table_id IN"
+	procedure_sql("SELECT amoro_meta.remove_table_runtimes(ARRAY"
 				  " (SELECT table_id FROM amoro_meta.table_metadata WHERE database_id = $1"
-				  "  ORDER BY table_id LIMIT $2)",
+				  "  ORDER BY table_id LIMIT $2), 'the table was dropped')",
 				  SPI_OK_SELECT, lengthof(arguments), arguments);
 	count = (int) procedure_sql("DELETE FROM amoro_meta.table_metadata WHERE table_id IN"
 								" (SELECT table_id FROM amoro_meta.table_metadata WHERE database_id = $1"

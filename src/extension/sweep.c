@@ -9,6 +9,7 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "compat.h"
 #include "coordinator.h"
 #include "coordinator_transaction.h"
@@ -97,6 +98,9 @@ first_due(LeaseTime now, LeaseTime *due_at)
 			first = i;
 	}
 	*due_at = entry->sweeps[first].due_at;
+	/* 0 is what a request sets: one that comes during a run asks for another */
+	if (*due_at <= now)
+		entry->sweeps[first].due_at = now;
 	LWLockRelease(AmoroShared->lock);
 	return first;
 }
@@ -120,7 +124,8 @@ record(int index, const SweepRun *work, const ErrorData *error, LeaseTime began)
 	if (error == NULL)
 	{
 		status->consecutive_failures = 0;
-		status->due_at = work->rows >= SWEEP_BATCH ? now : now + interval_us;
+		if (status->due_at != 0)
+			status->due_at = work->rows >= SWEEP_BATCH ? now : now + interval_us;
 	}
 	else
 	{
@@ -180,8 +185,61 @@ sweep_reset_locked(DatabaseEntry *entry)
 	}
 }
 
+/* Sweeps that are to run once this transaction is committed, a bit each. */
+static uint32 requested = 0;
+
+static void
+transaction_ends(XactEvent event, void *argument)
+{
+	DatabaseEntry *entry;
+
+	if (requested == 0 || (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT && event != XACT_EVENT_PREPARE))
+		return;
+	if (event == XACT_EVENT_COMMIT && AmoroShared != NULL)
+	{
+		LWLockAcquire(AmoroShared->lock, LW_EXCLUSIVE);
+		entry = database_entry_find(MyDatabaseId);
+		for (int i = 0; entry != NULL && i < lengthof(sweeps); i++)
+		{
+			if ((requested & (1U << i)) && entry->sweeps[i].consecutive_failures == 0)
+				entry->sweeps[i].due_at = 0;
+		}
+		if (entry != NULL)
+			database_entry_set_latch(entry->coordinator_proc);
+		LWLockRelease(AmoroShared->lock);
+	}
+	requested = 0;
+}
+
+/* See sweep.h. */
+void
+sweep_install_callbacks(void)
+{
+	RegisterXactCallback(transaction_ends, NULL);
+}
+
+PG_FUNCTION_INFO_V1(amoro_meta_request_sweep);
 PG_FUNCTION_INFO_V1(amoro_meta_sweep_batch);
 PG_FUNCTION_INFO_V1(amoro_meta_sweeps);
+
+/* amoro_meta_request_sweep(name) makes the commit of this transaction wake the coordinator for that sweep. */
+Datum
+amoro_meta_request_sweep(PG_FUNCTION_ARGS)
+{
+	char	   *name = text_to_cstring(PG_GETARG_TEXT_PP(0));
+
+	for (int i = 0; i < lengthof(sweeps); i++)
+	{
+		if (strcmp(sweeps[i].name, name) == 0)
+		{
+			requested |= 1U << i;
+			PG_RETURN_VOID();
+		}
+	}
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			 errmsg("there is no sweep of that name")));
+}
 
 /* How many rows one call of a sweep treats at most; that many mean that there may be more. */
 Datum

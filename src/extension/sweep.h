@@ -14,6 +14,8 @@
  * may be now. An error in a sweep is recorded, not raised; an error before it began is raised as by coordinator_transaction.
  */
 extern LeaseTime sweep_run_due(void);
+/* Called from _PG_init. */
+extern void sweep_install_callbacks(void);
 /* Sets counters and last errors to nothing; when a sweep is due stays. The caller holds AmoroShared->lock exclusively. */
 extern void sweep_reset_locked(DatabaseEntry *entry);
 

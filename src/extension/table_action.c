@@ -301,7 +301,7 @@ table_drop_commit(Procedure *procedure)
 	Jsonb	   *detail;
 
 	lock_marked_table(procedure, &table);
-	procedure_sql("SELECT amoro_meta.remove_table_runtime($1)", SPI_OK_SELECT, 1, arguments);
+	procedure_sql("SELECT amoro_meta.remove_table_runtimes(ARRAY[$1], 'the table was dropped')", SPI_OK_SELECT, 1, arguments);
 	procedure_sql("DELETE FROM amoro_meta.table_metadata WHERE table_id = $1"
 				  " RETURNING jsonb_build_object('purge', $2, 'location', definition->'location')",
 				  SPI_OK_DELETE_RETURNING, lengthof(arguments), arguments);

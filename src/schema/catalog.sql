@@ -48,6 +48,7 @@ BEGIN
 	PERFORM amoro_meta.check_properties('properties', properties), amoro_meta.check_configuration('storage_config', storage_config),
 		amoro_meta.check_configuration('auth_config', auth_config);
 	PERFORM amoro_meta.check_listing_properties(properties);
+	PERFORM amoro_meta.hold_default_group(properties);
 	catalog_id := amoro_meta.next_id();
 	INSERT INTO amoro_meta.catalog
 		VALUES (catalog_id, catalog_name, metastore, properties, storage_config, auth_config, clock_timestamp(),
@@ -61,7 +62,8 @@ END;
 $$;
 COMMENT ON FUNCTION create_catalog(text, text, jsonb, jsonb, jsonb) IS
 	'creates a catalog and returns its id. metastore: internal (databases and tables are kept here), iceberg_rest or pushed (they are '
-	'kept elsewhere). auth_config holds secrets: no view shows it. Errors: 42710 there is one, 22004, 22023, 25006';
+	'kept elsewhere). properties: those that begin with table. are the defaults of its tables. auth_config holds secrets: no view shows it. '
+	'Errors: 42710 there is one, 42704 no such optimizer group (table.self-optimizing.group), 22004, 22023, 25006';
 REVOKE ALL ON FUNCTION create_catalog(text, text, jsonb, jsonb, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION alter_catalog(catalog_name text, properties jsonb DEFAULT NULL, storage_config jsonb DEFAULT NULL,
@@ -69,26 +71,35 @@ CREATE FUNCTION alter_catalog(catalog_name text, properties jsonb DEFAULT NULL, 
 	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
 	AS $$
+DECLARE
+	old_properties jsonb;
+	new_defaults boolean;
 BEGIN
 	PERFORM amoro_meta.check_name('catalog_name', catalog_name);
 	PERFORM amoro_meta.check_properties('properties', coalesce(properties, '{}')),
 		amoro_meta.check_configuration('storage_config', coalesce(storage_config, '{}')),
 		amoro_meta.check_configuration('auth_config', coalesce(auth_config, '{}'));
 	PERFORM amoro_meta.check_listing_properties(coalesce(properties, '{}'));
+	SELECT c.properties INTO old_properties FROM amoro_meta.catalog c WHERE c.catalog_name = alter_catalog.catalog_name FOR NO KEY UPDATE;
+	IF NOT FOUND THEN
+		RAISE EXCEPTION 'catalog "%" does not exist', catalog_name USING ERRCODE = 'undefined_object';
+	END IF;
+	new_defaults := properties IS NOT NULL AND
+		amoro_meta.merged_properties(properties, '{}') <> amoro_meta.merged_properties(old_properties, '{}');
+	IF new_defaults THEN
+		PERFORM amoro_meta.hold_default_group(properties), amoro_meta.request_sweep('refresh_table_runtimes');
+	END IF;
 	UPDATE amoro_meta.catalog c
 		SET properties = coalesce(alter_catalog.properties, c.properties),
 			storage_config = coalesce(alter_catalog.storage_config, c.storage_config),
 			auth_config = coalesce(alter_catalog.auth_config, c.auth_config),
-			defaults_version = CASE WHEN alter_catalog.properties IS DISTINCT FROM c.properties AND alter_catalog.properties IS NOT NULL
-				THEN amoro_meta.next_id() ELSE c.defaults_version END
+			defaults_version = CASE WHEN new_defaults THEN amoro_meta.next_id() ELSE c.defaults_version END
 		WHERE c.catalog_name = alter_catalog.catalog_name;
-	IF NOT FOUND THEN
-		RAISE EXCEPTION 'catalog "%" does not exist', catalog_name USING ERRCODE = 'undefined_object';
-	END IF;
 END;
 $$;
 COMMENT ON FUNCTION alter_catalog(text, jsonb, jsonb, jsonb) IS
-	'replaces properties, storage_config or auth_config of a catalog; null leaves one as it is. Errors: 42704 no such catalog, 22004, 22023, 25006';
+	'replaces properties, storage_config or auth_config of a catalog; null leaves one as it is. New defaults of tables reach them with the '
+	'refresh that follows. Errors: 42704 no such catalog or optimizer group, 22004, 22023, 25006';
 REVOKE ALL ON FUNCTION alter_catalog(text, jsonb, jsonb, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION drop_catalog(catalog_name text) RETURNS void
@@ -125,6 +136,32 @@ COMMENT ON FUNCTION drop_catalog(text) IS
 	'drops a catalog that has no databases; one that is kept elsewhere goes with the tables that were listed. Errors: 42704 no such catalog, 2BP01 it has databases, AM401 a procedure works in it, 25000 not READ COMMITTED, 25006';
 REVOKE ALL ON FUNCTION drop_catalog(text) FROM PUBLIC;
 
+CREATE FUNCTION catalog_auth_config(catalog_name text) RETURNS jsonb
+	LANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL RESTRICTED
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	target record;
+	caller regrole := amoro_meta.calling_role();
+BEGIN
+	PERFORM amoro_meta.check_name('catalog_name', catalog_name);
+	SELECT c.auth_config, c.created_by INTO target FROM amoro_meta.catalog c WHERE c.catalog_name = catalog_auth_config.catalog_name;
+	IF NOT FOUND THEN
+		RAISE EXCEPTION 'catalog "%" does not exist', catalog_name USING ERRCODE = 'undefined_object';
+	END IF;
+	-- a role that is gone cannot be asked about, and has no members
+	IF NOT (caller = target.created_by OR (SELECT r.rolsuper FROM pg_roles r WHERE r.oid = caller)
+			OR EXISTS (SELECT FROM pg_roles r WHERE r.oid = target.created_by AND pg_has_role(caller, r.oid, 'USAGE'))) THEN
+		RAISE EXCEPTION 'permission denied for the secrets of catalog "%"', catalog_name USING ERRCODE = 'insufficient_privilege',
+			DETAIL = format('They are shown to role %s, which created the catalog.', target.created_by);
+	END IF;
+	RETURN target.auth_config;
+END;
+$$;
+COMMENT ON FUNCTION catalog_auth_config(text) IS
+	'secrets of a catalog, for the role that created it, its members and superusers. Errors: 42704 no such catalog, 42501 another role, 22004, 22023';
+REVOKE ALL ON FUNCTION catalog_auth_config(text) FROM PUBLIC;
+
 CREATE VIEW catalogs AS
 	SELECT c.catalog_name, c.catalog_id, c.metastore, c.properties, c.storage_config, c.created_at, c.created_by
 	FROM amoro_meta.catalog c;
@@ -133,4 +170,4 @@ COMMENT ON VIEW catalogs IS 'catalogs, without auth_config';
 INSERT INTO amoro_meta.access_rule (access_kind, object_kind, object_name)
 	SELECT k, 'view', 'catalogs' FROM unnest(ARRAY['reader', 'operator', 'admin']) k
 	UNION ALL
-	SELECT 'admin', 'function', n FROM unnest(ARRAY['create_catalog', 'alter_catalog', 'drop_catalog']) n;
+	SELECT 'admin', 'function', n FROM unnest(ARRAY['create_catalog', 'alter_catalog', 'drop_catalog', 'catalog_auth_config']) n;

@@ -121,6 +121,7 @@ CREATE FUNCTION amoro_meta.remove_listed_tables(table_ids bigint[]) RETURNS bigi
 DECLARE
 	removed bigint;
 BEGIN
+	PERFORM amoro_meta.remove_table_runtimes(table_ids, 'the table is no longer listed');
 	DELETE FROM amoro_meta.listed_table t WHERE t.table_id = ANY (table_ids);
 	GET DIAGNOSTICS removed = ROW_COUNT;
 	RETURN removed;
@@ -182,6 +183,9 @@ BEGIN
 		FROM unnest(entry.names, entry.formats, entry.uuids, entry.properties) e (table_name, format, table_uuid, properties)
 		WHERE t.table_id = ANY (found_rows.differing) AND t.table_name = e.table_name;
 	GET DIAGNOSTICS changed = ROW_COUNT;
+	-- of the new ones and of those that differ
+	PERFORM amoro_meta.repair_table_runtime(t.table_id)
+		FROM unnest(seen[cardinality(array_remove(found_rows.ids, NULL)) + 1:] || coalesce(found_rows.differing, '{}')) t (table_id);
 END;
 $$;
 COMMENT ON FUNCTION amoro_meta.merge_listing(bigint, text, jsonb, text) IS

@@ -282,12 +282,13 @@ BEGIN
 	IF NOT FOUND THEN
 		RAISE EXCEPTION 'optimizer group "%" already exists', group_name USING ERRCODE = 'duplicate_object';
 	END IF;
+	PERFORM amoro_meta.request_sweep('refresh_table_runtimes');
 END;
 $$;
 COMMENT ON FUNCTION create_optimizer_group(text, text, jsonb) IS
 	'creates an optimizer group. container_name: where its optimizers are started, null stands for external, which means by hand. '
 	'properties: as in Amoro, those of scheduling and of dynamic allocation are checked. '
-	'Tables that wait for a group of this name join it at their next refresh. '
+	'Tables that wait for a group of this name join it with the refresh that follows. '
 	'Errors: 42710 there is one, 42704 no such container, 22004, 22023, 25006';
 REVOKE ALL ON FUNCTION create_optimizer_group(text, text, jsonb) FROM PUBLIC;
 
@@ -326,7 +327,8 @@ DECLARE
 BEGIN
 	SELECT * INTO target FROM amoro_meta.optimizer_group g WHERE g.group_name = hold_optimizer_group.group_name FOR KEY SHARE;
 	IF NOT FOUND THEN
-		RAISE EXCEPTION 'optimizer group "%" does not exist', left(group_name, 100) USING ERRCODE = 'undefined_object';
+		RAISE EXCEPTION 'optimizer group % does not exist', amoro_meta.shown_text(group_name) USING ERRCODE = 'undefined_object',
+			HINT = CASE WHEN group_name ~ '^[A-Za-z0-9_-]{1,50}$' THEN format('SELECT create_optimizer_group(%L);', group_name) END;
 	END IF;
 	RETURN target;
 END;
@@ -334,6 +336,23 @@ $$;
 COMMENT ON FUNCTION amoro_meta.hold_optimizer_group(text) IS
 	'a group, which stays to the end of the transaction: whoever writes a reference to it calls this first. 42704 when there is none';
 REVOKE ALL ON FUNCTION amoro_meta.hold_optimizer_group(text) FROM PUBLIC;
+
+-- Unset stands for the group default, which need not exist.
+CREATE FUNCTION amoro_meta.hold_default_group(catalog_properties jsonb) RETURNS void
+	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+BEGIN
+	IF catalog_properties ? 'table.self-optimizing.group' THEN
+		PERFORM amoro_meta.hold_optimizer_group(catalog_properties->>'table.self-optimizing.group');
+	ELSE
+		PERFORM FROM amoro_meta.optimizer_group g WHERE g.group_name = 'default' FOR KEY SHARE;
+	END IF;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.hold_default_group(jsonb) IS
+	'keeps the default group of the tables of a catalog to the end of the transaction; 42704 when the catalog names one that does not exist';
+REVOKE ALL ON FUNCTION amoro_meta.hold_default_group(jsonb) FROM PUBLIC;
 
 CREATE VIEW optimizer_containers AS
 	SELECT 'external'::text AS container_name, NULL::text AS implementation, '{}'::jsonb AS properties,

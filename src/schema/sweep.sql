@@ -7,6 +7,13 @@ COMMENT ON FUNCTION amoro_meta.sweep_batch() IS
 	'how many rows one call of a sweep treats at most; one that returns that many is called again at once';
 REVOKE ALL ON FUNCTION amoro_meta.sweep_batch() FROM PUBLIC;
 
+CREATE FUNCTION amoro_meta.request_sweep(sweep_name text) RETURNS void
+	LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
+	AS 'MODULE_PATHNAME', 'amoro_meta_request_sweep';
+COMMENT ON FUNCTION amoro_meta.request_sweep(text) IS
+	'has the coordinator, if there is one, run a sweep as soon as this transaction is committed; 22023 for an unknown one';
+REVOKE ALL ON FUNCTION amoro_meta.request_sweep(text) FROM PUBLIC;
+
 CREATE FUNCTION amoro_meta.sweeps
 (
 	OUT sweep_name text, OUT interval_ms bigint, OUT last_run_at timestamptz, OUT last_duration_us bigint,

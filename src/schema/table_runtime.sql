@@ -85,12 +85,76 @@ CREATE VIEW amoro_meta.runtime_source AS
 	FROM amoro_meta.listed_table t JOIN amoro_meta.catalog c USING (catalog_id);
 COMMENT ON VIEW amoro_meta.runtime_source IS 'what the runtimes of tables are made from, wherever the tables are kept';
 
-CREATE FUNCTION amoro_meta.remove_table_runtime(table_id bigint) RETURNS void
-	LANGUAGE sql VOLATILE PARALLEL UNSAFE
+-- The caller holds the runtime of the table.
+CREATE FUNCTION amoro_meta.close_table_process(process_id bigint, reason text) RETURNS void
+	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
-	AS $$DELETE FROM amoro_meta.table_runtime r WHERE r.table_id = remove_table_runtime.table_id$$;
-COMMENT ON FUNCTION amoro_meta.remove_table_runtime(bigint) IS 'ends what is going on for a table that is optimized no longer';
-REVOKE ALL ON FUNCTION amoro_meta.remove_table_runtime(bigint) FROM PUBLIC;
+	AS $$
+DECLARE
+	process amoro_meta.process := amoro_meta.lock_process(process_id);
+BEGIN
+	IF process.process_id IS NOT NULL AND process.ended_at IS NULL THEN
+		PERFORM amoro_meta.end_process(process, 'CLOSED', reason);
+	END IF;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.close_table_process(bigint, text) IS 'closes the process of a table without a commit, if it still runs';
+REVOKE ALL ON FUNCTION amoro_meta.close_table_process(bigint, text) FROM PUBLIC;
+
+-- What is planned is handed out in the new group from now on; what is handed out already ends where it is.
+CREATE FUNCTION amoro_meta.move_table_process(process_id bigint, target amoro_meta.table_runtime) RETURNS void
+	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	process amoro_meta.process := amoro_meta.lock_process(process_id);
+	queue bigint;
+BEGIN
+	IF process.process_id IS NULL OR process.ended_at IS NOT NULL THEN
+		RETURN;
+	END IF;
+	queue := process.queue_id;
+	IF process.group_name <> target.group_name THEN
+		queue := amoro_meta.hold_task_queue(target.group_name,
+			(SELECT q.priority FROM amoro_meta.task_queue q WHERE q.queue_id = process.queue_id));
+	END IF;
+	UPDATE amoro_meta.process p
+		SET (catalog_name, database_name, table_name, table_key, group_name, queue_id) =
+				(target.catalog_name, target.database_name, target.table_name,
+				 amoro_meta.table_key(target.catalog_name, target.database_name, target.table_name), target.group_name, queue),
+			-- a place in another queue is drawn while that is held: no floor is beyond it
+			turn = CASE WHEN queue = p.queue_id THEN p.turn ELSE amoro_meta.next_id() END
+		WHERE p.process_id = process.process_id;
+	IF queue <> process.queue_id AND process.waiting THEN
+		PERFORM amoro_meta.announce_tasks(target.group_name, process.task_count);
+	END IF;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.move_table_process(bigint, amoro_meta.table_runtime) IS
+	'has the process of a table follow the table to another name or group';
+REVOKE ALL ON FUNCTION amoro_meta.move_table_process(bigint, amoro_meta.table_runtime) FROM PUBLIC;
+
+CREATE FUNCTION amoro_meta.remove_table_runtimes(table_ids bigint[], reason text) RETURNS void
+	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	target record;
+BEGIN
+	FOR target IN
+		SELECT r.table_id, r.process_id FROM amoro_meta.table_runtime r
+		WHERE r.table_id = ANY (table_ids) ORDER BY r.table_id FOR UPDATE
+	LOOP
+		IF target.process_id IS NOT NULL THEN
+			PERFORM amoro_meta.close_table_process(target.process_id, reason);
+		END IF;
+		DELETE FROM amoro_meta.table_runtime r WHERE r.table_id = target.table_id;
+	END LOOP;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.remove_table_runtimes(bigint[], text) IS
+	'removes the runtimes of tables that are gone or optimized no longer, after their processes; one of a table that has none does no harm';
+REVOKE ALL ON FUNCTION amoro_meta.remove_table_runtimes(bigint[], text) FROM PUBLIC;
 
 -- Never waits for a group: one that is being dropped right now counts as gone, and the next refresh looks again.
 CREATE FUNCTION amoro_meta.put_table_runtime(table_id bigint) RETURNS void
@@ -99,30 +163,33 @@ CREATE FUNCTION amoro_meta.put_table_runtime(table_id bigint) RETURNS void
 	AS $$
 DECLARE
 	target record;
-	merged jsonb;
 	wanted text;
 	group_held boolean;
 	present amoro_meta.table_runtime;
 	renewed amoro_meta.table_runtime;
 BEGIN
-	SELECT * INTO target FROM amoro_meta.runtime_source s WHERE s.table_id = put_table_runtime.table_id;
+	SELECT s.*, amoro_meta.merged_properties(s.catalog_properties, s.properties) AS config INTO target
+		FROM amoro_meta.runtime_source s WHERE s.table_id = put_table_runtime.table_id;
 	IF NOT FOUND OR NOT amoro_meta.is_optimized(target.format, target.catalog_properties, target.properties) THEN
-		PERFORM amoro_meta.remove_table_runtime(table_id);
+		PERFORM amoro_meta.remove_table_runtimes(ARRAY[table_id], 'the table is optimized no longer');
 		RETURN;
 	END IF;
-	merged := amoro_meta.merged_properties(target.catalog_properties, target.properties);
-	wanted := coalesce(merged->>'self-optimizing.group', 'default');
+	wanted := coalesce(target.config->>'self-optimizing.group', 'default');
 	PERFORM FROM amoro_meta.optimizer_group g WHERE g.group_name = wanted FOR KEY SHARE SKIP LOCKED;
 	group_held := FOUND;
-	INSERT INTO amoro_meta.table_runtime AS r
-		VALUES (put_table_runtime.table_id, target.catalog_name, target.database_name, target.table_name,
-				CASE WHEN group_held THEN wanted END, wanted, 700, clock_timestamp(), NULL, amoro_meta.next_runtime_version(), 0, merged, '{}',
-				target.version, target.defaults_version, NULL)
-		ON CONFLICT ON CONSTRAINT table_runtime_pkey DO NOTHING;
-	IF FOUND THEN
-		RETURN;
-	END IF;
-	SELECT * INTO present FROM amoro_meta.table_runtime r WHERE r.table_id = put_table_runtime.table_id FOR NO KEY UPDATE;
+	LOOP
+		SELECT * INTO present FROM amoro_meta.table_runtime r WHERE r.table_id = put_table_runtime.table_id FOR NO KEY UPDATE;
+		EXIT WHEN FOUND;
+		INSERT INTO amoro_meta.table_runtime AS r
+			VALUES (put_table_runtime.table_id, target.catalog_name, target.database_name, target.table_name,
+					CASE WHEN group_held THEN wanted END, wanted, 700, clock_timestamp(), NULL, amoro_meta.next_runtime_version(), 0,
+					target.config, '{}', target.version, target.defaults_version, NULL)
+			ON CONFLICT ON CONSTRAINT table_runtime_pkey DO NOTHING;
+		IF FOUND THEN
+			RETURN;
+		END IF;
+	END LOOP;
+
 	renewed := present;
 	renewed.catalog_name := target.catalog_name;
 	renewed.database_name := target.database_name;
@@ -130,24 +197,34 @@ BEGIN
 	-- it references the group already, so whoever drops the group sees that
 	renewed.group_name := CASE WHEN group_held OR present.group_name = wanted THEN wanted END;
 	renewed.wanted_group := wanted;
-	renewed.config := merged;
+	renewed.config := target.config;
 	renewed.table_version := target.version;
 	renewed.defaults_version := target.defaults_version;
 	renewed.refresh_error := NULL;
-	IF renewed.group_name IS NULL AND present.status_code <> 700 THEN
+	IF renewed IS NOT DISTINCT FROM present THEN
+		RETURN;
+	END IF;
+	IF renewed.group_name IS NULL THEN
+		IF present.group_name IS NOT NULL THEN
+			RAISE WARNING 'table %."%" is optimized no longer: optimizer group % does not exist',
+				amoro_meta.quoted_name(renewed.catalog_name, renewed.database_name), renewed.table_name, amoro_meta.shown_text(wanted);
+		END IF;
+		IF present.process_id IS NOT NULL THEN
+			PERFORM amoro_meta.close_table_process(present.process_id, 'the optimizer group of the table does not exist');
+		END IF;
 		renewed.status_code := 700;
-		renewed.status_changed_at := clock_timestamp();
 		renewed.process_id := NULL;
+	ELSIF present.process_id IS NOT NULL THEN
+		PERFORM amoro_meta.move_table_process(present.process_id, renewed);
 	END IF;
-	IF renewed IS DISTINCT FROM present THEN
-		renewed.version := amoro_meta.next_runtime_version();
-		UPDATE amoro_meta.table_runtime r
-			SET (catalog_name, database_name, table_name, group_name, wanted_group, status_code, status_changed_at, process_id, version,
-				 config, table_version, defaults_version, refresh_error)
-				= (renewed.catalog_name, renewed.database_name, renewed.table_name, renewed.group_name, renewed.wanted_group, renewed.status_code,
-				   renewed.status_changed_at, renewed.process_id, renewed.version, renewed.config, renewed.table_version, renewed.defaults_version, NULL)
-			WHERE r.table_id = put_table_runtime.table_id;
-	END IF;
+	UPDATE amoro_meta.table_runtime r
+		SET (catalog_name, database_name, table_name, group_name, wanted_group, status_code, process_id, config, table_version,
+			 defaults_version, refresh_error)
+			= (renewed.catalog_name, renewed.database_name, renewed.table_name, renewed.group_name, renewed.wanted_group,
+			   renewed.status_code, renewed.process_id, renewed.config, renewed.table_version, renewed.defaults_version, NULL),
+			status_changed_at = CASE WHEN renewed.status_code <> present.status_code THEN clock_timestamp() ELSE r.status_changed_at END,
+			version = amoro_meta.next_runtime_version()
+		WHERE r.table_id = put_table_runtime.table_id;
 END;
 $$;
 COMMENT ON FUNCTION amoro_meta.put_table_runtime(bigint) IS
@@ -157,6 +234,10 @@ REVOKE ALL ON FUNCTION amoro_meta.put_table_runtime(bigint) FROM PUBLIC;
 CREATE FUNCTION amoro_meta.bind_table_runtimes() RETURNS bigint
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
+	SET enable_seqscan = off
+	SET enable_hashjoin = off
+	SET enable_mergejoin = off
+	SET jit = off
 	AS $$
 DECLARE
 	waited_for text;
@@ -279,9 +360,10 @@ BEGIN
 	IF reached <> seen THEN
 		-- two that sweep at once do the same work twice, and none is left out
 		PERFORM FROM amoro_meta.refresh_position p FOR UPDATE SKIP LOCKED;
-		IF FOUND THEN
-			UPDATE amoro_meta.refresh_position p SET table_id = reached;
+		IF NOT FOUND THEN
+			RETURN 0;
 		END IF;
+		UPDATE amoro_meta.refresh_position p SET table_id = reached;
 	END IF;
 	RETURN page.rows_seen;
 END;
