@@ -22,6 +22,8 @@ PG_CPPFLAGS = -DAMORO_META_VERSION='"$(EXTVERSION)"' -Isrc/extension
 PG_CFLAGS = -std=gnu11 -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers \
 	-Wno-declaration-after-statement $(WERROR)
 
+SHLIB_LINK += -lcurl
+
 with_llvm = no
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)

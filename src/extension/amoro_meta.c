@@ -8,6 +8,7 @@
 #include "access/xlog.h"
 #include "change.h"
 #include "compat.h"
+#include "explorer.h"
 #include "fmgr.h"
 #include "guc.h"
 #include "launcher.h"
@@ -31,6 +32,7 @@ _PG_init(void)
 	node_install_callbacks();
 	procedure_install_callbacks();
 	sweep_install_callbacks();
+	explorer_install_callbacks();
 
 	/* Without preload the parts that need no coordinator work all the same (docs/protocol.md, section 2). */
 	if (!process_shared_preload_libraries_in_progress)

@@ -57,6 +57,15 @@ typedef int ProcNumber;
 #define compat_disable_transaction_timeout() ((void) 0)
 #endif
 
+/* 17 ties it to a resource owner */
+#include "storage/latch.h"
+#include "utils/memutils.h"
+#if PG_VERSION_NUM >= 170000
+#define compat_create_wait_event_set(size) CreateWaitEventSet(NULL, size)
+#else
+#define compat_create_wait_event_set(size) CreateWaitEventSet(TopMemoryContext, size)
+#endif
+
 /* 18 writes it before the function, and took pg_attribute_noreturn() away */
 #if PG_VERSION_NUM < 180000
 #define pg_noreturn __attribute__((noreturn))

@@ -144,6 +144,9 @@ set_state(CoordinatorState state)
 	entry->state = state;
 	/* whoever sees it run may terminate it: that is no failure to start */
 	entry->healthy = entry->healthy || state == COORDINATOR_RUNNING;
+	/* an explorer is there while the coordinator works */
+	if (changed)
+		database_entry_set_latch(AmoroShared->launcher_proc);
 	LWLockRelease(AmoroShared->lock);
 	return changed;
 }

@@ -30,6 +30,18 @@
 /* The extension that the newest transaction has locked. */
 static Oid	locked_extension = InvalidOid;
 
+/* Whose transactions these are. */
+static const char *process_name = "amoro_meta coordinator";
+static bool keeps_ticks = true;
+
+/* See coordinator_transaction.h. */
+void
+coordinator_transaction_of_explorer(void)
+{
+	process_name = "amoro_meta explorer";
+	keeps_ticks = false;
+}
+
 /* See coordinator_transaction.h. */
 Oid
 coordinator_extension(void)
@@ -132,7 +144,7 @@ begin_transaction(void)
 	/* An abort restores the user by itself, commit_transaction does it on the other path. */
 	GetUserIdAndSecContext(&user, &security_context);
 	SetUserIdAndSecContext(owner, security_context | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
-	pgstat_report_activity(STATE_RUNNING, "amoro_meta coordinator");
+	pgstat_report_activity(STATE_RUNNING, process_name);
 }
 
 static void
@@ -183,7 +195,8 @@ coordinator_transaction(CoordinatorWork work, void *argument)
 	pgstat_report_stat(false);
 	pgstat_report_activity(STATE_IDLE, NULL);
 	/* However many transactions a cycle has, the nodes need their leases. */
-	(void) tick_keep_up();
+	if (keeps_ticks)
+		(void) tick_keep_up();
 	return error;
 }
 

@@ -34,6 +34,9 @@ extern ExtensionPresence coordinator_probe_extension(void);
 /* The oid of the extension that the newest transaction has locked: another one is another extension, with other data. */
 extern Oid	coordinator_extension(void);
 
+/* For the explorer, once: its transactions are called its own, and wait for no standby's tick. */
+extern void coordinator_transaction_of_explorer(void);
+
 /* Session settings that a user's ALTER DATABASE SET must not change under the coordinator. */
 extern void coordinator_pin_settings(void);
 

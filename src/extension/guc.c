@@ -11,6 +11,7 @@
 #include <limits.h>
 
 #include "guc.h"
+#include "http_address.h"
 #include "miscadmin.h"
 #include "utils/guc.h"
 #include "utils/varlena.h"
@@ -23,6 +24,10 @@ char	   *guc_debug_stop_at = NULL;
 int			guc_explore_interval = 180 * 1000;
 int			guc_heartbeat_interval = 1000;
 int			guc_history_retention = 30 * 24 * 3600;
+char	   *guc_http_allowed_hosts = NULL;
+char	   *guc_http_ca_file = NULL;
+int			guc_http_max_body = 16 * 1024;
+int			guc_http_timeout = 30 * 1000;
 int			guc_lease_margin_ms = 200;
 int			guc_max_clock_drift_ppm = 1000;
 int			guc_max_nodes = 4096;
@@ -48,6 +53,15 @@ check_databases(char **newval, void **extra, GucSource source)
 	if (!valid)
 		GUC_check_errdetail("The value is a list of database names, separated by commas.");
 	return valid;
+}
+
+static bool
+check_allowed_hosts(char **newval, void **extra, GucSource source)
+{
+	if (http_address_list_valid(*newval))
+		return true;
+	GUC_check_errdetail("The value is a list of host names, addresses and networks like 10.0.0.0/8, separated by commas.");
+	return false;
 }
 
 /* What a lease is made of. */
@@ -158,6 +172,38 @@ define_explorer_settings(void)
 							 /* long_desc= */ NULL,
 							 /* valueAddr= */ &guc_explore_interval,
 							 /* boot, min, max= */ 180 * 1000, 1000, 24 * 3600 * 1000,
+							 /* context= */ PGC_SIGHUP, /* flags= */ GUC_UNIT_MS,
+							 NULL, NULL, NULL);
+
+	DefineCustomStringVariable( /* name= */ "amoro_meta.http_allowed_hosts",
+								/* short_desc= */ "Hosts, addresses and networks that may be connected to though they are not public.",
+								/* long_desc= */ "Empty means public addresses only.",
+								/* valueAddr= */ &guc_http_allowed_hosts,
+								/* boot= */ "",
+								/* context= */ PGC_SIGHUP, /* flags= */ 0,
+								check_allowed_hosts, NULL, NULL);
+
+	DefineCustomStringVariable( /* name= */ "amoro_meta.http_ca_file",
+								/* short_desc= */ "File with the certificates of authorities that are trusted.",
+								/* long_desc= */ "Empty means those that the system trusts.",
+								/* valueAddr= */ &guc_http_ca_file,
+								/* boot= */ "",
+								/* context= */ PGC_SIGHUP, /* flags= */ GUC_SUPERUSER_ONLY,
+								NULL, NULL, NULL);
+
+	DefineCustomIntVariable( /* name= */ "amoro_meta.http_max_body",
+							 /* short_desc= */ "How large an answer may be once it is decompressed.",
+							 /* long_desc= */ NULL,
+							 /* valueAddr= */ &guc_http_max_body,
+							 /* boot, min, max= */ 16 * 1024, 16, 256 * 1024,
+							 /* context= */ PGC_SIGHUP, /* flags= */ GUC_UNIT_KB,
+							 NULL, NULL, NULL);
+
+	DefineCustomIntVariable( /* name= */ "amoro_meta.http_timeout",
+							 /* short_desc= */ "How long a request may take altogether.",
+							 /* long_desc= */ "A third of it may pass until there is a connection, and without data.",
+							 /* valueAddr= */ &guc_http_timeout,
+							 /* boot, min, max= */ 30 * 1000, 100, 3600 * 1000,
 							 /* context= */ PGC_SIGHUP, /* flags= */ GUC_UNIT_MS,
 							 NULL, NULL, NULL);
 

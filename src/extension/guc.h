@@ -15,6 +15,10 @@ extern char *guc_debug_stop_at;
 extern int	guc_explore_interval;		/* ms */
 extern int	guc_heartbeat_interval;		/* ms */
 extern int	guc_history_retention;		/* s */
+extern char *guc_http_allowed_hosts;
+extern char *guc_http_ca_file;
+extern int	guc_http_max_body;			/* kB */
+extern int	guc_http_timeout;			/* ms */
 extern int	guc_lease_margin_ms;		/* ms */
 extern int	guc_max_clock_drift_ppm;
 extern int	guc_max_nodes;

@@ -22,6 +22,7 @@
 #include "common/pg_prng.h"
 #include "compat.h"
 #include "coordinator.h"
+#include "explorer_launch.h"
 #include "guc.h"
 #include "launcher.h"
 #include "lease.h"
@@ -70,6 +71,7 @@ typedef struct Watch
 	bool		exists;
 	bool		probe_again;	/* the extension came or went while we were probing */
 	BackgroundWorkerHandle *handle; /* NULL when the process is not a child of this launcher's making */
+	ExplorerWatch explorer;
 } Watch;
 
 static List *watches = NIL;
@@ -461,6 +463,20 @@ attend(Watch *watch)
 		start_coordinator(watch);
 }
 
+/* The explorer is there while the coordinator works. */
+static LeaseTime
+attend_explorer(Watch *watch)
+{
+	DatabaseEntry entry;
+	bool		works = watch->wanted && watch->state == WATCH_RUNNING && copy_entry(watch->database, &entry) &&
+		entry.state == COORDINATOR_RUNNING;
+
+	/* a coordinator without a slot comes first */
+	if (works && no_slot_reported && watch->explorer.handle == NULL)
+		return 0;
+	return explorer_attend(&watch->explorer, watch->database, watch->name, works, launcher_context);
+}
+
 /* One round over all databases; returns how many milliseconds nothing is due. */
 static long
 attend_all(void)
@@ -474,9 +490,13 @@ attend_all(void)
 	foreach(cell, watches)
 	{
 		Watch	   *watch = lfirst(cell);
+		LeaseTime	explorer_at;
 
 		attend(watch);
-		if (!watch->exists && watch->handle == NULL)
+		explorer_at = attend_explorer(watch);
+		if (explorer_at != 0)
+			next = Min(next, explorer_at);
+		if (!watch->exists && watch->handle == NULL && watch->explorer.handle == NULL)
 		{
 			release_entry(watch);
 			pfree(watch);

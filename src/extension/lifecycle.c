@@ -23,6 +23,7 @@
 #include "commands/extension.h"
 #include "compat.h"
 #include "coordinator.h"
+#include "explorer.h"
 #include "fmgr.h"
 #include "lifecycle.h"
 #include "miscadmin.h"
@@ -44,17 +45,41 @@ static bool database_changed = false;
 static bool extension_changed = false;
 static bool wake_wanted = false;
 
-static pid_t
-coordinator_pid(Oid database)
+/* The processes that run for a database; both may be 0. */
+typedef struct Processes
+{
+	pid_t		coordinator;
+	pid_t		explorer;
+} Processes;
+
+static Processes
+find_processes(Oid database)
 {
 	DatabaseEntry *entry;
-	pid_t		pid;
+	Processes	found = {0};
 
 	LWLockAcquire(AmoroShared->lock, LW_SHARED);
 	entry = database_entry_find(database);
-	pid = entry == NULL ? 0 : entry->coordinator_pid;
+	if (entry != NULL)
+	{
+		found.coordinator = entry->coordinator_pid;
+		found.explorer = entry->explorer_pid;
+	}
 	LWLockRelease(AmoroShared->lock);
-	return pid;
+	return found;
+}
+
+static void
+send_away(pid_t pid)
+{
+	if (pid != 0 && kill(pid, SIGTERM) != 0 && errno != ESRCH)
+		elog(WARNING, "could not signal process %d: %m", (int) pid);
+}
+
+static bool
+is_there(pid_t pid)
+{
+	return pid != 0 && BackendPidGetProc(pid) != NULL;
 }
 
 /*
@@ -66,17 +91,15 @@ hold_database(Oid database)
 {
 	LeaseTime	deadline = lease_clock_now() + LEAVE_TIMEOUT_US;
 	LOCKTAG		tag;
-	pid_t		pid;
+	Processes	found;
 
 	SET_LOCKTAG_AMORO(tag, database, LOCK_CLASS_HOLD);
 	(void) LockAcquire(&tag, ShareLock, /* sessionLock= */ false, /* dontWait= */ false);
-	pid = coordinator_pid(database);
-	if (pid == 0)
-		return;
-	if (kill(pid, SIGTERM) != 0 && errno != ESRCH)
-		elog(WARNING, "could not signal process %d: %m", (int) pid);
+	found = find_processes(database);
+	send_away(found.coordinator);
+	send_away(found.explorer);
 	/* It is waited for here because DROP DATABASE WITH (FORCE) may not signal a process of the bootstrap superuser. */
-	while (BackendPidGetProc(pid) != NULL && lease_clock_now() < deadline)
+	while ((is_there(found.coordinator) || is_there(found.explorer)) && lease_clock_now() < deadline)
 	{
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, 5L, PG_WAIT_EXTENSION);
 		ResetLatch(MyLatch);
@@ -177,7 +200,7 @@ database_to_empty(Node *statement)
 		return InvalidOid;
 
 	database = get_database_oid(name, true);
-	if (!OidIsValid(database) || coordinator_pid(database) == 0)
+	if (!OidIsValid(database) || (find_processes(database).coordinator == 0 && find_processes(database).explorer == 0))
 		return InvalidOid;
 	if (copies)
 		return may_create_database() && (is_template(database) || compat_owns_database(database)) ?
@@ -221,6 +244,8 @@ finish_transaction(XactEvent event, void *arg)
 	{
 		if (extension_changed || wake_wanted)
 			coordinator_recheck(MyDatabaseId);
+		if (extension_changed)
+			explorer_wake(MyDatabaseId);
 		if (extension_changed)
 			launcher_wake(MyDatabaseId);
 		else if (database_changed)

@@ -15,6 +15,7 @@
  */
 #define LOCK_CLASS_COORDINATOR 36	/* held by the one coordinator of a database */
 #define LOCK_CLASS_HOLD 37			/* held by transactions that need the coordinator out of their database */
+#define LOCK_CLASS_EXPLORER 38		/* held by the one explorer of a database */
 
 #define SET_LOCKTAG_AMORO(tag, database, lock_class) SET_LOCKTAG_ADVISORY(tag, database, 0, 0, lock_class)
 

@@ -72,6 +72,7 @@ initialize_shared_memory(void)
 	{
 		AmoroDatabases[i].database = InvalidOid;
 		AmoroDatabases[i].coordinator_proc = INVALID_PROC_NUMBER;
+		AmoroDatabases[i].explorer_proc = INVALID_PROC_NUMBER;
 	}
 	for (int i = 0; i < AmoroShared->max_nodes; i++)
 	{
@@ -149,6 +150,7 @@ database_entry_claim(Oid database)
 	pg_atomic_init_u32(&entry->awaited_laggards, 0);
 	entry->database = database;
 	entry->coordinator_proc = INVALID_PROC_NUMBER;
+	entry->explorer_proc = INVALID_PROC_NUMBER;
 	return entry;
 }
 

@@ -104,6 +104,9 @@ typedef struct DatabaseEntry
 	pid_t		coordinator_pid;
 	ProcNumber	coordinator_proc;	/* whose latch wakes it; INVALID_PROC_NUMBER when not running */
 
+	pid_t		explorer_pid;
+	ProcNumber	explorer_proc;	/* as that of the coordinator */
+
 	bool		recheck;		/* extension or identity may have changed: the next cycle looks again */
 	bool		healthy;		/* the coordinator has come to run, or completed a cycle, since it started */
 

@@ -57,6 +57,7 @@ BEGIN
 	IF NOT FOUND THEN
 		RAISE EXCEPTION 'catalog "%" already exists', catalog_name USING ERRCODE = 'duplicate_object';
 	END IF;
+	PERFORM amoro_meta.wake_explorer();
 	RETURN catalog_id;
 END;
 $$;
@@ -95,6 +96,8 @@ BEGIN
 			auth_config = coalesce(alter_catalog.auth_config, c.auth_config),
 			defaults_version = CASE WHEN new_defaults THEN amoro_meta.next_id() ELSE c.defaults_version END
 		WHERE c.catalog_name = alter_catalog.catalog_name;
+	PERFORM amoro_meta.explore_soon(c.catalog_id) FROM amoro_meta.catalog c
+		WHERE c.catalog_name = alter_catalog.catalog_name AND c.metastore = 'iceberg_rest';
 END;
 $$;
 COMMENT ON FUNCTION alter_catalog(text, jsonb, jsonb, jsonb) IS

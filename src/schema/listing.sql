@@ -35,6 +35,7 @@ CREATE TABLE amoro_meta.exploration
 	started_at		timestamptz,
 	ended_at		timestamptz,
 	next_at			timestamptz,
+	asked_for		bigint,			-- a round that explore_catalog wants, after the one under way
 	failures		integer NOT NULL DEFAULT 0,
 	last_error		text,
 	last_error_at	timestamptz,
@@ -145,10 +146,11 @@ BEGIN
 		FROM (SELECT DISTINCT ON (j->>'name') j->>'name' AS table_name, lower(left(j->>'format', 100)) AS format,
 				left(j->>'uuid', 100) AS table_uuid, CASE jsonb_typeof(j->'properties') WHEN 'object' THEN j->'properties' END AS properties
 			  FROM jsonb_array_elements(tables) j
-			  WHERE amoro_meta.is_name(j->>'name') AND amoro_meta.matches_filter(table_filter, merge_listing.database_name || '.' || (j->>'name'))
+			  WHERE jsonb_typeof(j->'name') = 'string' AND amoro_meta.is_name(j->>'name')
+				AND amoro_meta.matches_filter(table_filter, merge_listing.database_name || '.' || (j->>'name'))
 			 ) e;
 	SELECT count(*), min(left(j->>'name', 100)) INTO skipped, skipped_name FROM jsonb_array_elements(tables) j
-		WHERE amoro_meta.is_name(j->>'name') IS NOT TRUE;
+		WHERE (jsonb_typeof(j->'name') = 'string' AND amoro_meta.is_name(j->>'name')) IS NOT TRUE;
 
 	SELECT array_agg(t.table_id) AS ids, count(*) FILTER (WHERE t.table_id IS NULL) AS news,
 			array_agg(t.table_id) FILTER (WHERE t.table_uuid <> e.table_uuid) AS replaced,

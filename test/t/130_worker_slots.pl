@@ -26,7 +26,7 @@ my %attempts;
 poll('several attempts', sub {
 	$attempts{ $server->coordinator('second', 'postgres')->{backoff_until} // '' } = 1;
 	return keys %attempts >= 3 });
-my @warnings = $server->log_text =~ /WARNING:  (amoro_meta could not start .*no free background worker slot)/g;
+my @warnings = $server->log_text =~ /WARNING:  (amoro_meta could not start the coordinator .*no free background worker slot)/g;
 is(scalar @warnings, 1, 'one warning for all the attempts') or diag join "\n", @warnings;
 like($server->log_text, qr/HINT:  Increase max_worker_processes/, 'with a hint');
 

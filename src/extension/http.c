@@ -1,0 +1,660 @@
+/*
+ * http.c
+ *		HTTP requests of the explorer: many at once, none of which it waits for in particular.
+ *
+ * libcurl's multi interface drives the transfers, and the server's own wait event set waits for its sockets together
+ * with the latch: whatever sets the latch, SIGTERM above all, is seen at once. Nothing in here raises an error while
+ * libcurl is on the stack, and memory is malloc's: a transfer belongs to no memory context.
+ */
+#include "http.h"
+
+#include <curl/curl.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "compat.h"
+#include "guc.h"
+#include "http_socket.h"
+#include "lib/ilist.h"
+#include "miscadmin.h"
+
+#define MOST_HEADER_BYTES (64 * 1024)
+#define MOST_REDIRECTS 5
+/* Answers that are being received may together be this many times as large as one may be. */
+#define MOST_BODIES 8
+#define USER_AGENT "amoro_meta/" AMORO_META_VERSION
+
+#define IS_REDIRECT(status) ((status) == 301 || (status) == 302 || (status) == 303 || (status) == 307 || (status) == 308)
+
+struct HttpTransfer
+{
+	CURL	   *easy;
+	CURLU	   *url;
+	struct curl_slist *headers;
+	struct curl_slist *public_headers;	/* without the authorization */
+	char	   *host;			/* of the URL, for amoro_meta.http_allowed_hosts */
+	void	   *owner;
+	HttpAnswer	answer;
+	size_t		capacity;
+	size_t		header_bytes;
+	int			redirects;
+	const char *refusal;		/* why we gave it up ourselves */
+	bool		running;
+	LeaseTime	ends_at;		/* when it has taken too long altogether */
+	LeaseTime	stalls_at;		/* when it has been quiet for too long */
+	HttpTransfer *next;			/* of those that have ended */
+	dlist_node	node;			/* of those that run */
+	char		error_buffer[CURL_ERROR_SIZE];
+};
+
+static CURLM *multi = NULL;
+static HttpTransfer *finished_first = NULL;
+static HttpTransfer *finished_last = NULL;
+static size_t all_bodies = 0;
+static dlist_head running = DLIST_STATIC_INIT(running);
+/* Until when we waited; since then the process had something else to do. */
+static LeaseTime waited_until = 0;
+
+/* Threads that resolve names inherit the signal mask; a handler of the server must never run in one of them. */
+static void
+block_signals(sigset_t *old)
+{
+	sigset_t	all;
+
+	sigfillset(&all);
+	(void) pthread_sigmask(SIG_SETMASK, &all, old);
+}
+
+static void
+restore_signals(const sigset_t *old)
+{
+	(void) pthread_sigmask(SIG_SETMASK, old, NULL);
+}
+
+/* See http.h. */
+void
+http_initialize(void)
+{
+	sigset_t	old;
+
+	if (multi != NULL)
+		return;
+	block_signals(&old);
+	if (curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK)
+		multi = curl_multi_init();
+	restore_signals(&old);
+	if (multi == NULL)
+		ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("could not initialize libcurl")));
+	curl_multi_setopt(multi, CURLMOPT_MAXCONNECTS, 64L);
+	http_socket_install(multi);
+}
+
+static void
+set_error(HttpTransfer *transfer, const char *message)
+{
+	size_t		i;
+
+	for (i = 0; i < sizeof(transfer->answer.error) - 1 && message[i] != '\0'; i++)
+		transfer->answer.error[i] = message[i] >= 0x20 && message[i] < 0x7f ? message[i] : '?';
+	transfer->answer.error[i] = '\0';
+}
+
+static void
+finish(HttpTransfer *transfer)
+{
+	transfer->next = NULL;
+	if (finished_last == NULL)
+		finished_first = transfer;
+	else
+		finished_last->next = transfer;
+	finished_last = transfer;
+}
+
+static void
+note_life(HttpTransfer *transfer)
+{
+	transfer->stalls_at = lease_clock_now() + (LeaseTime) guc_http_timeout * 1000 / 3;
+}
+
+/* Counts what comes out of decompression, not what comes over the line. */
+static size_t
+receive_body(char *data, size_t size, size_t count, void *argument)
+{
+	HttpTransfer *transfer = argument;
+	HttpAnswer *answer = &transfer->answer;
+	size_t		most = (size_t) guc_http_max_body * 1024;
+	size_t		length = size * count;
+	size_t		wanted = answer->size + length + 1;
+
+	note_life(transfer);
+	if (length > most || answer->size + length > most)
+	{
+		transfer->refusal = "the answer is larger than amoro_meta.http_max_body";
+		return 0;
+	}
+	if (wanted > transfer->capacity)
+	{
+		size_t		capacity = Max(wanted, Min(transfer->capacity * 2, most + 1));
+		char	   *body;
+
+		if (all_bodies - transfer->capacity + capacity > most * MOST_BODIES)
+		{
+			transfer->refusal = "too many large answers at once";
+			return 0;
+		}
+		body = realloc(answer->body, capacity);
+		if (body == NULL)
+		{
+			transfer->refusal = "out of memory";
+			return 0;
+		}
+		all_bodies += capacity - transfer->capacity;
+		answer->body = body;
+		transfer->capacity = capacity;
+	}
+	memcpy(answer->body + answer->size, data, length);
+	answer->size += length;
+	answer->body[answer->size] = '\0';
+	return length;
+}
+
+static void
+copy_header(char *target, size_t target_size, const char *value, size_t length)
+{
+	while (length > 0 && (*value == ' ' || *value == '\t'))
+	{
+		value++;
+		length--;
+	}
+	while (length > 0 && (unsigned char) value[length - 1] <= ' ')
+		length--;
+	target[0] = '\0';
+	if (length < target_size)
+	{
+		memcpy(target, value, length);
+		target[length] = '\0';
+	}
+}
+
+static size_t
+receive_header(char *data, size_t size, size_t count, void *argument)
+{
+	HttpTransfer *transfer = argument;
+	size_t		length = size * count;
+	char		value[32];
+
+	note_life(transfer);
+	transfer->header_bytes += length;
+	if (transfer->header_bytes > MOST_HEADER_BYTES)
+	{
+		transfer->refusal = "the header of the answer is too large";
+		return 0;
+	}
+	if (length > 5 && pg_strncasecmp(data, "etag:", 5) == 0)
+		copy_header(transfer->answer.etag, sizeof(transfer->answer.etag), data + 5, length - 5);
+	else if (length > 12 && pg_strncasecmp(data, "retry-after:", 12) == 0)
+	{
+		copy_header(value, sizeof(value), data + 12, length - 12);
+		/* a date is left aside: clocks are not compared */
+		if (value[0] != '\0' && strlen(value) < 9 && strspn(value, "0123456789") == strlen(value))
+			transfer->answer.retry_after = (int) strtol(value, NULL, 10);
+	}
+	return length;
+}
+
+/* Each attempt of libcurl to connect to an address that a name was resolved to comes by here. */
+static curl_socket_t
+open_socket(void *argument, curlsocktype purpose, struct curl_sockaddr *address)
+{
+	HttpTransfer *transfer = argument;
+
+	if (!http_address_allowed(&address->addr, transfer->host))
+	{
+		transfer->refusal = "its address is not a public one; see amoro_meta.http_allowed_hosts";
+		return CURL_SOCKET_BAD;
+	}
+	return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
+/* A connection that is used again was allowed for another request, perhaps under other settings. */
+static int
+check_connection(void *argument, char *address, char *local_address, int port, int local_port)
+{
+	HttpTransfer *transfer = argument;
+
+	if (http_address_text_allowed(address, transfer->host))
+		return CURL_PREREQFUNC_OK;
+	transfer->refusal = "its address is not a public one; see amoro_meta.http_allowed_hosts";
+	return CURL_PREREQFUNC_ABORT;
+}
+
+static void
+set_blob(CURL *easy, CURLoption option, const char *pem)
+{
+	struct curl_blob blob;
+
+	if (pem == NULL)
+		return;
+	blob.data = unconstify(char *, pem);
+	blob.len = strlen(pem);
+	blob.flags = CURL_BLOB_COPY;
+	curl_easy_setopt(easy, option, &blob);
+}
+
+static void
+set_trust(CURL *easy, const HttpTrust *trust)
+{
+	curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 1L);
+	curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 2L);
+	curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long) CURL_SSLVERSION_TLSv1_2);
+	if (trust->ca_certificate != NULL)
+		set_blob(easy, CURLOPT_CAINFO_BLOB, trust->ca_certificate);
+	else if (guc_http_ca_file[0] != '\0')
+		curl_easy_setopt(easy, CURLOPT_CAINFO, guc_http_ca_file);
+	if (trust->client_certificate == NULL)
+		return;
+	curl_easy_setopt(easy, CURLOPT_SSLCERTTYPE, "PEM");
+	set_blob(easy, CURLOPT_SSLCERT_BLOB, trust->client_certificate);
+	curl_easy_setopt(easy, CURLOPT_SSLKEYTYPE, "PEM");
+	set_blob(easy, CURLOPT_SSLKEY_BLOB, trust->client_key);
+}
+
+/* What every request has in common. */
+static void
+set_limits(HttpTransfer *transfer)
+{
+	CURL	   *easy = transfer->easy;
+
+	curl_easy_setopt(easy, CURLOPT_PRIVATE, transfer);
+	curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->error_buffer);
+	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+	/* a thread that waits for a name server is left behind, not waited for */
+	curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long) CURL_HTTP_VERSION_1_1);
+	curl_easy_setopt(easy, CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
+	curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
+	/* not what the environment of the server says */
+	curl_easy_setopt(easy, CURLOPT_PROXY, "");
+	curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
+	curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, "gzip");
+	curl_easy_setopt(easy, CURLOPT_USERAGENT, USER_AGENT);
+	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, receive_body);
+	curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer);
+	curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, receive_header);
+	curl_easy_setopt(easy, CURLOPT_HEADERDATA, transfer);
+	curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+	curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, transfer);
+	curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, check_connection);
+	curl_easy_setopt(easy, CURLOPT_PREREQDATA, transfer);
+}
+
+static bool
+add_header(struct curl_slist **list, const char *header)
+{
+	struct curl_slist *longer = curl_slist_append(*list, header);
+
+	if (longer == NULL)
+		return false;
+	*list = longer;
+	return true;
+}
+
+static bool
+set_headers(HttpTransfer *transfer, const HttpRequest *request)
+{
+	char		condition[300];
+	bool		good = add_header(&transfer->public_headers, "Accept: application/json") &&
+		add_header(&transfer->public_headers, "Expect:");
+
+	if (request->if_none_match != NULL)
+	{
+		snprintf(condition, sizeof(condition), "If-None-Match: %s", request->if_none_match);
+		good = good && add_header(&transfer->public_headers, condition);
+	}
+	for (struct curl_slist *header = transfer->public_headers; header != NULL; header = header->next)
+		good = good && add_header(&transfer->headers, header->data);
+	if (request->authorization != NULL)
+		good = good && add_header(&transfer->headers, request->authorization);
+	return good;
+}
+
+/* The URL must be one of http or https without a password; its host is noted. */
+static const char *
+set_url(HttpTransfer *transfer, const char *url)
+{
+	char	   *scheme = NULL;
+	char	   *user = NULL;
+	const char *problem = NULL;
+
+	curl_free(transfer->host);
+	transfer->host = NULL;
+	if (curl_url_set(transfer->url, CURLUPART_URL, url, CURLU_PATH_AS_IS) != CURLUE_OK ||
+		curl_url_get(transfer->url, CURLUPART_SCHEME, &scheme, 0) != CURLUE_OK ||
+		(strcmp(scheme, "http") != 0 && strcmp(scheme, "https") != 0))
+		problem = "the URL is not one of http or https";
+	else if (curl_url_get(transfer->url, CURLUPART_USER, &user, 0) == CURLUE_OK)
+		problem = "the URL has a user name in it";
+	else if (curl_url_get(transfer->url, CURLUPART_HOST, &transfer->host, 0) != CURLUE_OK)
+		problem = "the URL has no host";
+	else if (transfer->host[0] == '[')
+	{
+		/* as it is written in amoro_meta.http_allowed_hosts */
+		memmove(transfer->host, transfer->host + 1, strlen(transfer->host));
+		transfer->host[strcspn(transfer->host, "]%")] = '\0';
+	}
+	curl_free(scheme);
+	curl_free(user);
+	if (problem == NULL && curl_easy_setopt(transfer->easy, CURLOPT_URL, url) != CURLE_OK)
+		problem = "out of memory";
+	return problem;
+}
+
+/* Hands the transfer to libcurl; what was received of it before is forgotten. */
+static void
+begin(HttpTransfer *transfer)
+{
+	sigset_t	old;
+
+	transfer->answer.size = 0;
+	transfer->answer.etag[0] = '\0';
+	transfer->answer.retry_after = -1;
+	transfer->header_bytes = 0;
+	transfer->error_buffer[0] = '\0';
+	block_signals(&old);
+	transfer->running = curl_multi_add_handle(multi, transfer->easy) == CURLM_OK;
+	restore_signals(&old);
+	transfer->ends_at = lease_clock_now() + (LeaseTime) guc_http_timeout * 1000;
+	note_life(transfer);
+	if (transfer->running)
+		dlist_push_tail(&running, &transfer->node);
+	else
+	{
+		set_error(transfer, "libcurl refused the request");
+		finish(transfer);
+	}
+}
+
+/* See http.h. */
+HttpTransfer *
+http_start(const HttpRequest *request, void *owner)
+{
+	HttpTransfer *transfer = calloc(1, sizeof(HttpTransfer));
+	const char *problem;
+
+	if (transfer == NULL)
+		ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
+	transfer->owner = owner;
+	transfer->easy = curl_easy_init();
+	transfer->url = curl_url();
+	if (transfer->easy == NULL || transfer->url == NULL || !set_headers(transfer, request))
+		problem = "out of memory";
+	else
+	{
+		set_limits(transfer);
+		set_trust(transfer->easy, &request->trust);
+		curl_easy_setopt(transfer->easy, CURLOPT_HTTPHEADER, transfer->headers);
+		if (request->form != NULL)
+			curl_easy_setopt(transfer->easy, CURLOPT_COPYPOSTFIELDS, request->form);
+		problem = set_url(transfer, request->url);
+	}
+	if (problem != NULL)
+	{
+		set_error(transfer, problem);
+		finish(transfer);
+	}
+	else
+		begin(transfer);
+	return transfer;
+}
+
+/* True when the URL has the scheme, host and port of the transfer's. */
+static bool
+is_same_origin(HttpTransfer *transfer, CURLU *other)
+{
+	static const CURLUPart parts[] = {CURLUPART_SCHEME, CURLUPART_HOST, CURLUPART_PORT};
+	bool		same = true;
+
+	for (int i = 0; i < lengthof(parts) && same; i++)
+	{
+		char	   *ours = NULL;
+		char	   *theirs = NULL;
+
+		same = curl_url_get(transfer->url, parts[i], &ours, CURLU_DEFAULT_PORT) == CURLUE_OK &&
+			curl_url_get(other, parts[i], &theirs, CURLU_DEFAULT_PORT) == CURLUE_OK && pg_strcasecmp(ours, theirs) == 0;
+		curl_free(ours);
+		curl_free(theirs);
+	}
+	return same;
+}
+
+/* Follows a redirect, without what is secret when it leads elsewhere; returns why not. */
+static const char *
+follow(HttpTransfer *transfer)
+{
+	char	   *location = NULL;
+	CURLU	   *target;
+	const char *problem = NULL;
+
+	curl_easy_getinfo(transfer->easy, CURLINFO_REDIRECT_URL, &location);
+	if (location == NULL)
+		return "the answer is a redirect to nowhere";
+	if (++transfer->redirects > MOST_REDIRECTS)
+		return "the answer is one redirect too many";
+	target = curl_url();
+	if (target == NULL || curl_url_set(target, CURLUPART_URL, location, CURLU_PATH_AS_IS) != CURLUE_OK)
+		problem = "the answer is a redirect to something that is no URL of http or https";
+	else if (!is_same_origin(transfer, target))
+	{
+		curl_easy_setopt(transfer->easy, CURLOPT_HTTPHEADER, transfer->public_headers);
+		curl_easy_setopt(transfer->easy, CURLOPT_SSLCERT_BLOB, NULL);
+		curl_easy_setopt(transfer->easy, CURLOPT_SSLKEY_BLOB, NULL);
+	}
+	if (problem == NULL)
+	{
+		/* libcurl frees the text with the next request */
+		char	   *copy = strdup(location);
+
+		problem = copy == NULL ? "out of memory" : set_url(transfer, copy);
+		free(copy);
+	}
+	curl_url_cleanup(target);
+	return problem;
+}
+
+/* A transfer has come to its end, one way or the other. */
+static void
+conclude(HttpTransfer *transfer, CURLcode result)
+{
+	long		status = 0;
+	const char *problem = NULL;
+	char	   *method = NULL;
+	sigset_t	old;
+
+	curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
+	curl_easy_getinfo(transfer->easy, CURLINFO_EFFECTIVE_METHOD, &method);
+	block_signals(&old);
+	curl_multi_remove_handle(multi, transfer->easy);
+	restore_signals(&old);
+	transfer->running = false;
+	dlist_delete(&transfer->node);
+	/* of several addresses of a name one may have been refused, and another one have answered */
+	if (result != CURLE_OK && transfer->refusal != NULL)
+		problem = transfer->refusal;
+	else if (result != CURLE_OK)
+		problem = transfer->error_buffer[0] != '\0' ? transfer->error_buffer : curl_easy_strerror(result);
+	else if (IS_REDIRECT(status) && method != NULL && strcmp(method, "GET") == 0)
+	{
+		problem = follow(transfer);
+		if (problem == NULL)
+		{
+			begin(transfer);
+			return;
+		}
+	}
+	if (problem != NULL)
+		set_error(transfer, problem);
+	else
+		transfer->answer.status = (int) status;
+	finish(transfer);
+}
+
+/* Collects the transfers that have ended. */
+static void
+collect(void)
+{
+	CURLMsg    *message;
+	int			left;
+
+	while ((message = curl_multi_info_read(multi, &left)) != NULL)
+	{
+		HttpTransfer *transfer;
+
+		if (message->msg == CURLMSG_DONE &&
+			curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &transfer) == CURLE_OK)
+			conclude(transfer, message->data.result);
+	}
+}
+
+/* What the process did between two waits is not the fault of the servers. */
+static void
+forgive(LeaseTime busy_us)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &running)
+	{
+		HttpTransfer *transfer = dlist_container(HttpTransfer, node, iter.cur);
+
+		transfer->ends_at += busy_us;
+		transfer->stalls_at += busy_us;
+	}
+}
+
+/* Gives up the transfers that take too long; returns when the next one would. */
+static LeaseTime
+give_up_late(LeaseTime now)
+{
+	dlist_mutable_iter iter;
+	LeaseTime	next = now + INT64CONST(3600) * 1000000;
+
+	dlist_foreach_modify(iter, &running)
+	{
+		HttpTransfer *transfer = dlist_container(HttpTransfer, node, iter.cur);
+
+		if (now >= transfer->ends_at)
+			transfer->refusal = "the answer took longer than amoro_meta.http_timeout";
+		else if (now >= transfer->stalls_at)
+			transfer->refusal = "the server was silent for a third of amoro_meta.http_timeout";
+		else
+		{
+			next = Min(next, Min(transfer->ends_at, transfer->stalls_at));
+			continue;
+		}
+		conclude(transfer, CURLE_OPERATION_TIMEDOUT);
+	}
+	return next;
+}
+
+/* See http.h. */
+bool
+http_wait(int64 timeout_us, uint32 wait_event)
+{
+	HttpSocketEvent events[16];
+	int			count;
+	bool		latch_set;
+	int			still_running;
+	sigset_t	old;
+	LeaseTime	now = lease_clock_now();
+
+	if (waited_until != 0 && now > waited_until)
+		forgive(now - waited_until);
+	timeout_us = Min(timeout_us, give_up_late(now) - now);
+	if (finished_first != NULL)
+		timeout_us = 0;
+	count = http_socket_wait(timeout_us, wait_event, events, lengthof(events), &latch_set);
+	block_signals(&old);
+	for (int i = 0; i < count; i++)
+		(void) curl_multi_socket_action(multi, events[i].socket, events[i].what, &still_running);
+	if (http_socket_timer_due())
+		(void) curl_multi_socket_action(multi, CURL_SOCKET_TIMEOUT, 0, &still_running);
+	restore_signals(&old);
+	collect();
+	waited_until = lease_clock_now();
+	return latch_set;
+}
+
+/* See http.h. */
+HttpTransfer *
+http_finished(void)
+{
+	HttpTransfer *transfer = finished_first;
+
+	if (transfer == NULL)
+		return NULL;
+	finished_first = transfer->next;
+	if (finished_first == NULL)
+		finished_last = NULL;
+	transfer->next = NULL;
+	return transfer;
+}
+
+/* See http.h. */
+void *
+http_owner(const HttpTransfer *transfer)
+{
+	return transfer->owner;
+}
+
+/* See http.h. */
+HttpAnswer *
+http_answer(HttpTransfer *transfer)
+{
+	return &transfer->answer;
+}
+
+/* Takes a transfer out of those that have ended, when it is among them. */
+static void
+unlink_finished(HttpTransfer *transfer)
+{
+	HttpTransfer **link = &finished_first;
+	HttpTransfer *last = NULL;
+
+	while (*link != NULL)
+	{
+		if (*link == transfer)
+			*link = transfer->next;
+		else
+		{
+			last = *link;
+			link = &(*link)->next;
+		}
+	}
+	finished_last = last;
+}
+
+/* See http.h. */
+void
+http_release(HttpTransfer *transfer)
+{
+	sigset_t	old;
+
+	unlink_finished(transfer);
+	block_signals(&old);
+	if (transfer->running)
+	{
+		curl_multi_remove_handle(multi, transfer->easy);
+		dlist_delete(&transfer->node);
+	}
+	curl_easy_cleanup(transfer->easy);
+	curl_url_cleanup(transfer->url);
+	curl_slist_free_all(transfer->headers);
+	curl_slist_free_all(transfer->public_headers);
+	curl_free(transfer->host);
+	restore_signals(&old);
+	all_bodies -= transfer->capacity;
+	free(transfer->answer.body);
+	free(transfer);
+}
+

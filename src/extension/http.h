@@ -1,0 +1,62 @@
+/*
+ * http.h
+ *		HTTP requests of the explorer: many at once, none of which it waits for in particular.
+ */
+#ifndef AMORO_META_HTTP_H
+#define AMORO_META_HTTP_H
+
+#include "postgres.h"
+
+#include "clock.h"
+#include "http_address.h"
+
+/* Whom to trust beyond the authorities that the system knows, and who we are; PEM, each may be NULL. */
+typedef struct HttpTrust
+{
+	const char *ca_certificate;
+	const char *client_certificate;
+	const char *client_key;
+} HttpTrust;
+
+typedef struct HttpRequest
+{
+	const char *url;
+	const char *authorization;	/* a whole header, sent to the origin of the URL alone; or NULL */
+	const char *if_none_match;	/* or NULL */
+	const char *form;			/* POST this form; NULL: GET */
+	HttpTrust	trust;
+} HttpRequest;
+
+typedef struct HttpTransfer HttpTransfer;
+
+/* What came of a request; belongs to the transfer. */
+typedef struct HttpAnswer
+{
+	int			status;			/* 0: there was no whole answer, and error says why */
+	char		error[256];		/* one line of ASCII, without secrets */
+	char	   *body;			/* ends with a zero byte, which size does not count */
+	size_t		size;
+	char		etag[256];		/* empty: none */
+	int			retry_after;	/* seconds; -1: the server did not say */
+} HttpAnswer;
+
+/* To be called in the process that makes the requests, never before a fork. */
+extern void http_initialize(void);
+/*
+ * Starts a request; everything in it is copied. It ends by itself (amoro_meta.http_timeout), and then comes out of
+ * http_finished with its owner. Never fails: a request that cannot be made ends at once, with an error.
+ */
+extern HttpTransfer *http_start(const HttpRequest *request, void *owner);
+/* The next transfer that has ended, or NULL. It is to be given to http_release. */
+extern HttpTransfer *http_finished(void);
+extern void *http_owner(const HttpTransfer *transfer);
+extern HttpAnswer *http_answer(HttpTransfer *transfer);
+/* Frees a transfer; one that is under way is given up. */
+extern void http_release(HttpTransfer *transfer);
+/*
+ * Waits until a transfer has ended, the latch is set, or the time is over, whichever is first; true when the latch was
+ * set. It reacts to signals at once, and serves no interrupts itself.
+ */
+extern bool http_wait(int64 timeout_us, uint32 wait_event);
+
+#endif							/* AMORO_META_HTTP_H */
