@@ -39,7 +39,7 @@ SELECT grant_access('regress_amoro_admin', 'admin');
 -- every kind can be given and taken
 SELECT kind, grant_access('regress_amoro_admin', kind), revoke_access('regress_amoro_admin', kind)
 	FROM unnest('{reader,writer,optimizer,node,operator}'::text[]) kind;
-SELECT access_kind FROM amoro_meta.access_grant WHERE role_name = 'regress_amoro_admin';
+SELECT access_kind FROM amoro_meta.access_grant WHERE role = 'regress_amoro_admin'::regrole;
 
 -- bad input
 SELECT grant_access('regress_no_such_role', 'reader');
@@ -68,12 +68,28 @@ RESET ROLE;
 SET ROLE regress_amoro_admin;
 SELECT grant_access('regress_amoro o"brien; --', 'node');
 RESET ROLE;
-SELECT access_kind, granted_by FROM amoro_meta.access_grant WHERE role_name = 'regress_amoro o"brien; --' ORDER BY 1;
+SELECT access_kind, granted_by FROM amoro_meta.access_grant
+	WHERE role = (SELECT oid FROM pg_roles WHERE rolname = 'regress_amoro o"brien; --') ORDER BY 1;
 SELECT grant_access('regress_amoro_admin', 'operator');
 SELECT revoke_access('regress_amoro_admin', 'admin');
 SELECT has_function_privilege('regress_amoro_admin', 'amoro_meta_version()', 'EXECUTE') AS kept,
 	has_function_privilege('regress_amoro_admin', 'adopt_database()', 'EXECUTE') AS taken;
 SELECT revoke_access('regress_amoro_admin', 'operator'), revoke_access('regress_amoro_admin', 'operator') AS again;
+
+-- a role that is renamed is the same role, and its access can be taken from it
+ALTER ROLE regress_amoro_admin RENAME TO regress_amoro_renamed;
+SELECT grant_access('regress_amoro_renamed', 'operator'), grant_access('regress_amoro_renamed', 'operator') AS again;
+SELECT g.role, g.access_kind, g.granted_by = current_user::regrole AS by_us FROM amoro_meta.access_grant g WHERE role::text ~ 'renamed';
+ALTER ROLE regress_amoro_renamed RENAME TO regress_amoro_admin;
+SELECT revoke_access('regress_amoro_renamed', 'operator'), revoke_access('regress_amoro_admin', 'operator');
+SELECT has_function_privilege('regress_amoro_admin', 'amoro_meta_version()', 'EXECUTE') AS kept;
+-- one that is dropped leaves no record behind that another could inherit
+CREATE ROLE regress_amoro_gone;
+SELECT grant_access('regress_amoro_gone', 'reader');
+DROP OWNED BY regress_amoro_gone;
+DROP ROLE regress_amoro_gone;
+SELECT revoke_access('regress_amoro_gone', 'reader');
+SELECT count(*) FROM amoro_meta.access_grant g WHERE NOT EXISTS (SELECT FROM pg_roles r WHERE r.oid = g.role);
 
 -- nothing is left that would keep the roles
 SELECT revoke_access('regress_amoro o"brien; --', kind) FROM unnest('{reader,node,operator}'::text[]) kind;

@@ -2,14 +2,14 @@
 
 CREATE TABLE amoro_meta.access_grant
 (
-	role_name		name NOT NULL,
+	role			regrole NOT NULL,
 	access_kind		text NOT NULL,
-	granted_by		name NOT NULL,
+	granted_by		regrole NOT NULL,
 	granted_at		timestamptz NOT NULL,
-	PRIMARY KEY (role_name, access_kind)
+	PRIMARY KEY (role, access_kind)
 );
 COMMENT ON TABLE amoro_meta.access_grant IS
-	'kinds of access that roles were given; by name, since a dump carries names';
+	'kinds of access that roles were given; a role may be renamed, and a dump carries its name';
 SELECT pg_catalog.pg_extension_config_dump('amoro_meta.access_grant', '');
 
 CREATE FUNCTION amoro_meta.access_objects(access_kind text, api_schema name)
@@ -47,10 +47,11 @@ CREATE FUNCTION amoro_meta.change_access(role_name name, access_kind text, grant
 DECLARE
 	api_schema name := (SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
 						WHERE e.extname = 'amoro_meta');
+	grantee CONSTANT regrole := (SELECT r.oid FROM pg_roles r WHERE r.rolname = change_access.role_name);
 	object record;
 	changed boolean;
 BEGIN
-	IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = role_name) AND grants THEN
+	IF grantee IS NULL AND grants THEN
 		RAISE EXCEPTION 'role % does not exist', amoro_meta.shown_text(role_name) USING ERRCODE = 'undefined_object';
 	END IF;
 	IF access_kind NOT IN ('reader', 'writer', 'optimizer', 'node', 'operator', 'admin') THEN
@@ -59,23 +60,24 @@ BEGIN
 	END IF;
 	-- one at a time: what a revocation leaves depends on the other rows
 	LOCK TABLE amoro_meta.access_grant IN SHARE ROW EXCLUSIVE MODE;
+	-- of roles that are gone, and their privileges with them
+	DELETE FROM amoro_meta.access_grant g WHERE NOT EXISTS (SELECT FROM pg_roles r WHERE r.oid = g.role);
 	IF grants THEN
-		INSERT INTO amoro_meta.access_grant VALUES (role_name, access_kind, amoro_meta.calling_role()::text, clock_timestamp())
+		INSERT INTO amoro_meta.access_grant VALUES (grantee, access_kind, amoro_meta.calling_role(), clock_timestamp())
 			ON CONFLICT DO NOTHING;
 		changed := FOUND;
 	ELSE
-		DELETE FROM amoro_meta.access_grant g
-			WHERE g.role_name = change_access.role_name AND g.access_kind = change_access.access_kind;
+		DELETE FROM amoro_meta.access_grant g WHERE g.role = grantee AND g.access_kind = change_access.access_kind;
 		changed := FOUND;
-		IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = role_name) THEN
-			RETURN changed;		-- the role is gone, and its privileges with it
+		IF grantee IS NULL THEN
+			RETURN false;
 		END IF;
 	END IF;
 	FOR object IN
 		SELECT o.object_kind, o.identity FROM amoro_meta.access_objects(access_kind, api_schema) o
 		WHERE grants OR NOT EXISTS
 			(SELECT FROM amoro_meta.access_grant g, amoro_meta.access_objects(g.access_kind, api_schema) kept
-			 WHERE g.role_name = change_access.role_name AND kept.identity = o.identity)
+			 WHERE g.role = grantee AND kept.identity = o.identity)
 	LOOP
 		EXECUTE format(CASE WHEN grants THEN 'GRANT %s ON %s %s TO %I' ELSE 'REVOKE %s ON %s %s FROM %I' END,
 					   CASE object.object_kind WHEN 'function' THEN 'EXECUTE' ELSE 'SELECT' END,
@@ -87,7 +89,7 @@ BEGIN
 		IF NOT has_schema_privilege(role_name, api_schema, 'USAGE') THEN
 			EXECUTE format('GRANT USAGE ON SCHEMA %I TO %I', api_schema, role_name);
 		END IF;
-	ELSIF NOT EXISTS (SELECT FROM amoro_meta.access_grant g WHERE g.role_name = change_access.role_name) THEN
+	ELSIF NOT EXISTS (SELECT FROM amoro_meta.access_grant g WHERE g.role = grantee) THEN
 		EXECUTE format('REVOKE USAGE ON SCHEMA %I FROM %I', api_schema, role_name);
 	END IF;
 	RETURN changed;

@@ -117,6 +117,24 @@ fails_with($copy, 'whole', "SELECT drop_table('c', 'd', 'kept')", 'AM005', 'adop
 $copy->restart;
 check_copy($copy, 'whole', 'after a restart');
 
+# Rows speak of roles by name. Where the roles are missing, the tables with such rows are not restored, and the restore says
+# which role it is; once it is there, the data can be restored again.
+my $elsewhere = AmoroCluster->create('elsewhere', extension => 0);
+$elsewhere->safe_psql('postgres', "CREATE DATABASE $_") for qw(strange known);
+my ($out, $errors) = ('', '');
+IPC::Run::run([ 'pg_restore', '--dbname', $elsewhere->connstr('strange'), $dump ], '>', \$out, '2>', \$errors);
+like($errors, qr/role "lake_\w+" does not exist\nCONTEXT:\s+COPY (?:node|access_grant)/, 'a dump whose roles are missing says so');
+is($elsewhere->safe_psql('strange', 'SELECT (SELECT count(*) FROM nodes), (SELECT count(*) FROM amoro_meta.access_grant), (SELECT count(*) FROM tables) > 0'),
+	'0|0|t', 'the rows that speak of them are missing, the others are there');
+my $roles = $original->backup_dir . '/roles.sql';
+command_ok([ 'pg_dumpall', '--roles-only', '--file', $roles, '--dbname', $original->connstr('postgres') ], 'dump of the roles');
+IPC::Run::run([ 'psql', '-X', '-q', '-f', $roles, '-d', $elsewhere->connstr('postgres') ], '>', \$out, '2>', \$errors);
+command_ok([ 'pg_restore', '--exit-on-error', '--dbname', $elsewhere->connstr('known'), $dump ], 'with the roles first all is restored');
+is(contents($elsewhere, 'known'), $dumped, 'and all is there');
+$elsewhere->safe_psql('known', 'ALTER ROLE lake_reader RENAME TO lake_viewer');
+is($elsewhere->safe_psql('known', "SELECT revoke_access('lake_viewer', 'reader')"), 't', 'a renamed role is the same to the copy too');
+$elsewhere->stop;
+
 # The copy is adopted: it owes the node of the original one longest lease, then the procedure goes on.
 is($copy->safe_psql('whole', 'SELECT adopt_database()'), 't', 'the copy is adopted');
 $copy->wait_for_state('running', 'whole');
