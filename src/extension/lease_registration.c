@@ -23,6 +23,29 @@
 #define START_PATIENCE_US (2 * 1000 * 1000)
 
 /*
+ * A new slot; when none is free, that of an older process of the same node which serves nothing any more. Should the
+ * registration be rolled back, that process, if it still lives, finds itself unknown and registers again.
+ */
+static NodeSlot *
+take_place(const LeaseRequest *request)
+{
+	NodeSlot   *slot = slot_take(request->database, request->node_id, &request->incarnation, request->role);
+	NodeSlot   *older = NULL;
+
+	while (slot == NULL && (older = slot_of_node(request->database, request->node_id, older)) != NULL)
+	{
+		LeaseTime	now = lease_clock_now();
+
+		lease_settle_locked(older, now);
+		if (older->pending || lease_owed_locked(older, now))
+			continue;
+		slot_free(older);
+		slot = slot_take(request->database, request->node_id, &request->incarnation, request->role);
+	}
+	return slot;
+}
+
+/*
  * lease_register makes, or finds, the slot of an incarnation. The caller holds the lock on the node's row, so the
  * registrations of one node come in order; *registration is the number of this one.
  */
@@ -42,7 +65,7 @@ lease_register(const LeaseRequest *request, LeaseGrant *grant, int64 *registrati
 		slot = slot_find(request->database, request->node_id, &request->incarnation);
 		if (slot == NULL)
 		{
-			slot = slot_take(request->database, request->node_id, &request->incarnation, request->role);
+			slot = take_place(request);
 			if (slot != NULL)
 				slot->pending = true;
 			else

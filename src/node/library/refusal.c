@@ -14,6 +14,7 @@ typedef enum RefusalKind
 	REFUSAL_SUPERSEDED,
 	REFUSAL_HISTORY_PRUNED,
 	REFUSAL_NEEDS_OPERATOR,
+	REFUSAL_NO_ROOM,			/* until the lease of an older process is over, or somebody acts */
 	REFUSAL_WRONG_SERVER		/* or a connection that is of no use any more */
 } RefusalKind;
 
@@ -30,7 +31,7 @@ static const struct
 	{"42501", REFUSAL_NEEDS_OPERATOR},
 	{"0A000", REFUSAL_NEEDS_OPERATOR},	/* protocol version */
 	{"22", REFUSAL_NEEDS_OPERATOR}, /* settings, or the options of this node */
-	{"53400", REFUSAL_NEEDS_OPERATOR},	/* no free slot */
+	{"53400", REFUSAL_NO_ROOM},
 	{"42", REFUSAL_WRONG_SERVER},	/* the extension went or moved: look for it again */
 	{"3F", REFUSAL_WRONG_SERVER},
 	{"08", REFUSAL_WRONG_SERVER},
@@ -97,6 +98,8 @@ lease_refused(Lease *lease, const NodeRequest *request, const char *sqlstate, co
 			return LEASE_GO_ON;
 		case REFUSAL_NEEDS_OPERATOR:
 			return needs_operator(lease);
+		case REFUSAL_NO_ROOM:
+			return LEASE_RETRY_SLOWLY;
 		case REFUSAL_WRONG_SERVER:
 			return LEASE_DISCONNECT;
 		case REFUSAL_PASSING:
