@@ -1,5 +1,6 @@
-# pg_upgrade of a server that is on its second timeline (U07): everything is there, nobody coordinates before the data is
-# adopted, and then no number comes again though the new server counts its timelines from 1.
+# pg_upgrade of a server that is on its second timeline, by copying and by linking (U07): everything is there, nobody
+# coordinates before the data is adopted, and then no number comes again though the new server counts its timelines from 1.
+# From the version that script/in_debian has brought along, if it has, else from our own.
 use strict;
 use warnings;
 use AmoroCluster qw(poll);
@@ -10,14 +11,21 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-my $primary = create_primary('primary', tables => ['kept']);
-my $old = create_standby($primary, 'old');
+my %old_version = (new => { install_path => $ENV{OLD_POSTGRES} });
+my $primary = create_primary('primary', tables => ['kept'], %old_version);
+my $old = create_standby($primary, 'old', %old_version);
 $primary->stop('fast');
 my $row = fail_over($old);
 run_procedure($old, AmoroReplica::create_table_call('later'));
-my $new = AmoroCluster->new('new');
-$new->init;
-$new->append_conf('postgresql.conf', <<'CONF');
+
+# initdb of 18 turns checksums on, which the older versions have off
+my $newer = $old->pg_version < 18;
+my %servers;
+for my $mode ('copy', 'link')
+{
+	my $new = $servers{$mode} = AmoroCluster->new($mode);
+	$new->init($newer && $new->pg_version >= 18 ? (extra => ['--no-data-checksums']) : ());
+	$new->append_conf('postgresql.conf', <<'CONF');
 shared_preload_libraries = 'amoro_meta'
 max_worker_processes = 16
 fsync = off
@@ -25,11 +33,16 @@ amoro_meta.metadata_lease_fence_ms = 2s
 amoro_meta.ack_timeout = 500ms
 amoro_meta.heartbeat_interval = 200ms
 CONF
+}
+note 'from version ' . $old->pg_version . ' to ' . $servers{copy}->pg_version;
 
-# The node knows both, as it would know one address
-my $node = AmoroNode->start(name => 'n', conninfo => conninfo_of($old, $new));
-$node->wait_for_serving;
-$node->lookup('c', 'd', 'later')->{status} == 200 or die;
+# Each node knows the old server and a new one, as it would know one address
+my %nodes = map { $_ => AmoroNode->start(name => $_, conninfo => conninfo_of($old, $servers{$_})) } sort keys %servers;
+for my $node (values %nodes)
+{
+	$node->wait_for_serving;
+	$node->lookup('c', 'd', 'later')->{status} == 200 or die;
+}
 my $numbers = 'SELECT (SELECT term FROM amoro_meta.coordinator), (SELECT version FROM amoro_meta.metadata_version), amoro_meta.next_id()';
 my $catalog = 'SELECT table_name, table_id, version, definition FROM tables ORDER BY 1';
 my @before = split /\|/, $old->safe_psql('postgres', $numbers);
@@ -38,20 +51,26 @@ $old->stop('fast');
 
 my ($bin) = grep { -x "$_/pg_upgrade" } split /:/, $ENV{PATH};
 chdir PostgreSQL::Test::Utils::tempdir() or die $!;
-# on a socket in this directory, where the node does not find it
-my @upgrade = ('pg_upgrade', '--no-sync', '-b', $bin, '-B', $bin, '-d', $old->data_dir, '-D', $new->data_dir);
-command_ok([ @upgrade, '--check' ], 'pg_upgrade --check');
-command_ok([@upgrade], 'pg_upgrade');
-$new->start;
-$new->wait_for_state('not_adopted');
-is($new->safe_psql('postgres', $catalog), $tables, 'everything is there');
-is(($new->outcome('SELECT ' . AmoroReplica::create_table_call('early')))[0], 'AM005', 'nothing is coordinated before it is adopted');
-$new->safe_psql('postgres', 'SELECT adopt_database()');
-$new->wait_for_state('running');
-run_procedure($new, AmoroReplica::create_table_call('after'));
-my @after = split /\|/, $new->safe_psql('postgres', $numbers);
-is(scalar(grep { $after[$_] <= $before[$_] } 0 .. $#after), 0, "term, version and ids have grown (@before, @after)");
-$node->wait_for_serving(20);
-is($node->status->{term}, $after[0], 'the node, which has seen the term before, follows');
-is($node->lookup('c', 'd', $_)->{status}, 200, "and has $_") for qw(kept later after);
+for my $mode ('copy', 'link')
+{
+	my ($new, $node) = ($servers{$mode}, $nodes{$mode});
+	# on a socket in this directory, where the node does not find it
+	my @upgrade = ('pg_upgrade', '--no-sync', "--$mode", '-b', "$ENV{OLD_POSTGRES}/bin", '-B', $bin, '-d', $old->data_dir, '-D', $new->data_dir);
+	# before version 16 it knows no option for what it does by default
+	splice @upgrade, 2, 1 if $mode eq 'copy';
+	command_ok([ @upgrade, '--check' ], "$mode: pg_upgrade --check");
+	command_ok([@upgrade], "$mode: pg_upgrade");
+	$new->start;
+	$new->wait_for_state('not_adopted');
+	is($new->safe_psql('postgres', $catalog), $tables, "$mode: everything is there");
+	is(($new->outcome('SELECT ' . AmoroReplica::create_table_call('early')))[0], 'AM005', "$mode: nothing is coordinated before it is adopted");
+	$new->safe_psql('postgres', 'SELECT adopt_database()');
+	$new->wait_for_state('running');
+	run_procedure($new, AmoroReplica::create_table_call('after'));
+	my @after = split /\|/, $new->safe_psql('postgres', $numbers);
+	is(scalar(grep { $after[$_] <= $before[$_] } 0 .. $#after), 0, "$mode: term, version and ids have grown (@before, @after)");
+	$node->wait_for_serving(20);
+	is($node->status->{term}, $after[0], "$mode: the node, which has seen the term before, follows");
+	is($node->lookup('c', 'd', $_)->{status}, 200, "$mode: and has $_") for qw(kept later after);
+}
 done_testing();

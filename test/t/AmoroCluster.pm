@@ -23,11 +23,11 @@ amoro_meta.heartbeat_interval = 200ms
 CONF
 
 # Makes and starts a server whose database postgres has the extension. Options: conf (more lines of postgresql.conf),
-# init (options of PostgreSQL::Test::Cluster::init), extension => 0 for none, start => 0 to start it yourself.
+# init and new (options of these functions of PostgreSQL::Test::Cluster), extension => 0 for none, start => 0 to start it yourself.
 sub create
 {
 	my ($class, $name, %options) = @_;
-	my $self = $class->new($name);
+	my $self = $class->new($name, %{ $options{new} // {} });
 	$self->init(%{ $options{init} // {} });
 	$self->append_conf('postgresql.conf', $settings . ($options{conf} // ''));
 	return $self if defined $options{start} && !$options{start};

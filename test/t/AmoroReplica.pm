@@ -21,11 +21,11 @@ checkpoint_timeout = 1h
 autovacuum = off
 CONF
 
-# A server with the extension, a catalog c with a database d and tables of the given names.
+# A server with the extension, a catalog c with a database d and tables of the given names. Options: tables, conf, new.
 sub create_primary
 {
 	my ($name, %options) = @_;
-	my $server = AmoroCluster->create($name, init => { allows_streaming => 1 }, conf => $settings . ($options{conf} // ''));
+	my $server = AmoroCluster->create($name, new => $options{new}, init => { allows_streaming => 1 }, conf => $settings . ($options{conf} // ''));
 	$server->safe_psql('postgres', "SELECT create_catalog('c')");
 	run_procedure($server, "create_database('c', 'd')");
 	run_procedure($server, create_table_call($_)) for @{ $options{tables} // [] };
@@ -37,7 +37,7 @@ sub create_primary
 sub create_standby
 {
 	my ($primary, $name, %options) = @_;
-	my $standby = AmoroCluster->new($name);
+	my $standby = AmoroCluster->new($name, %{ $options{new} // {} });
 	$standby->init_from_backup($primary, 'base', has_streaming => 1);
 	$standby->append_conf('postgresql.conf', "synchronous_standby_names = ''\n" . ($options{conf} // ''));
 	$standby->start;
