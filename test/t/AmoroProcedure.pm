@@ -39,7 +39,8 @@ sub wait_for_end
 	return $server->safe_psql('postgres', "SELECT wait_for_procedure($procedure, '30 s')");
 }
 
-# What must hold whenever nothing is in flight: no markers, no claims, no orphans, no gaps among the versions.
+# What must hold whenever nothing is in flight: no markers, no claims, no orphans, no gaps among the versions, and the
+# runtimes of the tables are as the tables are.
 sub nothing_left
 {
 	my ($server, $name) = @_;
@@ -50,6 +51,7 @@ UNION ALL SELECT 'marked: ' || table_name FROM amoro_meta.table_metadata WHERE s
 UNION ALL SELECT 'marked: ' || database_name FROM amoro_meta.database WHERE state <> 'normal'
 UNION ALL SELECT 'never committed: ' || table_name FROM amoro_meta.table_metadata WHERE version = 0
 UNION ALL SELECT 'never committed: ' || database_name FROM amoro_meta.database WHERE version = 0
+UNION ALL SELECT 'runtime of ' || i FROM unnest((SELECT table_ids FROM amoro_meta.stale_runtimes(0, 100000))) i
 UNION ALL SELECT 'removing: ' || node_name FROM amoro_meta.node WHERE removing
 UNION ALL SELECT 'gap before ' || version FROM
 	(SELECT version, lag(version) OVER (ORDER BY version) AS before FROM (SELECT DISTINCT version FROM amoro_meta.change) v) w
