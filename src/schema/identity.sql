@@ -29,8 +29,11 @@ COMMENT ON TABLE amoro_meta.coordinator IS
 	'term of the coordinator, and the longest lease that was ever granted; made durable before the first grant';
 
 -- The timeline of the installation: a standby that is promoted before it hears of the first term still sees that time has passed.
+-- The counter starts at the seconds since 2020, as the clock shows them: nodes of an extension that was here before refuse
+-- a lower term than they have seen, and nothing else outlives DROP EXTENSION. No lease depends on it.
 INSERT INTO amoro_meta.coordinator (term, boot_counter, longest_lease_us, longest_owed_us, extension_oid, term_started_at)
-	SELECT amoro_meta.timeline_id()::bigint << 32, 0, 0, 0, e.oid, clock_timestamp()
+	SELECT amoro_meta.timeline_id()::bigint << 32,
+		greatest(0, least(2000000000, extract(epoch FROM clock_timestamp())::bigint - 1577836800)), 0, 0, e.oid, clock_timestamp()
 	FROM pg_catalog.pg_extension e WHERE e.extname OPERATOR(pg_catalog.=) 'amoro_meta';
 
 CREATE TRIGGER replace_singleton BEFORE INSERT ON amoro_meta.identity

@@ -221,5 +221,15 @@ cmp_ok($standby->safe_psql('postgres', 'SELECT version FROM amoro_meta.metadata_
 	'versions go on beyond all of the old timeline');
 poll('that they were waited for is forgotten', sub {
 	$standby->safe_psql('postgres', 'SELECT count(*) FROM amoro_meta.superseded_incarnation WHERE lease_owed') == 0 });
+
+# The extension is dropped, the server restarted, and the extension created again: nodes that saw the terms of before refuse
+# lower ones, so the new one begins with a higher term. (More restarts than seconds would outrun the clock.)
+my $before = $standby->coordinator->{term};
+$standby->safe_psql('postgres', 'DROP EXTENSION amoro_meta');
+$standby->restart;
+poll('the clock is beyond the terms', sub { int(CORE::time) - 1577836800 > ($before & 0xffffffff) });
+$standby->safe_psql('postgres', 'CREATE EXTENSION amoro_meta');
+cmp_ok($standby->wait_for_state('running')->{term}, '>', $before, 'the terms of an extension that is created again are beyond those of the one before');
+
 unlike($server->log_text . $standby->log_text, qr/PANIC|TRAP|terminated by signal/, 'nothing went down by itself');
 done_testing();

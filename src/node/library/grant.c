@@ -189,7 +189,7 @@ lease_answered(Lease *lease, const NodeRequest *request, const NodeGrant *grant)
 		char		reason[REASON_SIZE];
 
 		snprintf(reason, sizeof(reason), "refused an answer of term %lld after one of term %lld: not the current server"
-				 " (if the extension was created anew, restart this node)",
+				 " (if the extension was created anew and the clock was set back, restart this node)",
 				 (long long) grant->term, (long long) lease->highest_term);
 		lease_request_lost(lease, request, reason);
 		return LEASE_DISCONNECT;
