@@ -17,6 +17,8 @@
 #include "utils/varlena.h"
 
 int			guc_ack_timeout = 5000;
+int			guc_blocker_lock_timeout = 5000;
+int			guc_blocker_timeout = 60000;
 int			guc_change_history = 100000;
 char	   *guc_databases = NULL;
 int			guc_debug_clock_offset_ms = 0;
@@ -29,6 +31,7 @@ char	   *guc_http_ca_file = NULL;
 int			guc_http_max_body = 16 * 1024;
 int			guc_http_timeout = 30 * 1000;
 int			guc_lease_margin_ms = 200;
+int			guc_max_blocker_timeout = 24 * 3600 * 1000;
 int			guc_max_clock_drift_ppm = 1000;
 int			guc_max_nodes = 4096;
 int			guc_max_terminal_sessions = 10000;
@@ -105,6 +108,34 @@ define_lease_settings(void)
 							 /* long_desc= */ "The lease L of docs/protocol.md, section 3.",
 							 /* valueAddr= */ &guc_metadata_lease_fence_ms,
 							 /* boot, min, max= */ 20000, 100, 24 * 3600 * 1000,
+							 /* context= */ PGC_SIGHUP, /* flags= */ GUC_UNIT_MS,
+							 NULL, NULL, NULL);
+}
+
+static void
+define_blocker_settings(void)
+{
+	DefineCustomIntVariable( /* name= */ "amoro_meta.blocker_lock_timeout",
+							 /* short_desc= */ "How long a call waits for another transaction that works on blockers of the same table.",
+							 /* long_desc= */ "It fails with 55P03 then; a smaller lock_timeout of the caller comes first.",
+							 /* valueAddr= */ &guc_blocker_lock_timeout,
+							 /* boot, min, max= */ 5000, 1, 600 * 1000,
+							 /* context= */ PGC_SIGHUP, /* flags= */ GUC_UNIT_MS,
+							 NULL, NULL, NULL);
+
+	DefineCustomIntVariable( /* name= */ "amoro_meta.blocker_timeout",
+							 /* short_desc= */ "How long a table blocker holds unless its holder says otherwise.",
+							 /* long_desc= */ NULL,
+							 /* valueAddr= */ &guc_blocker_timeout,
+							 /* boot, min, max= */ 60000, 1, INT_MAX,
+							 /* context= */ PGC_SIGHUP, /* flags= */ GUC_UNIT_MS,
+							 NULL, NULL, NULL);
+
+	DefineCustomIntVariable( /* name= */ "amoro_meta.max_blocker_timeout",
+							 /* short_desc= */ "The longest time for which a table blocker can be acquired or renewed.",
+							 /* long_desc= */ NULL,
+							 /* valueAddr= */ &guc_max_blocker_timeout,
+							 /* boot, min, max= */ 24 * 3600 * 1000, 1, INT_MAX,
 							 /* context= */ PGC_SIGHUP, /* flags= */ GUC_UNIT_MS,
 							 NULL, NULL, NULL);
 }
@@ -273,6 +304,7 @@ void
 guc_define(void)
 {
 	define_lease_settings();
+	define_blocker_settings();
 	define_other_settings();
 	define_terminal_settings();
 	define_explorer_settings();

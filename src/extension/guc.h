@@ -8,6 +8,8 @@
 #include "postgres.h"
 
 extern int	guc_ack_timeout;			/* ms */
+extern int	guc_blocker_lock_timeout;	/* ms */
+extern int	guc_blocker_timeout;		/* ms */
 extern int	guc_change_history;			/* versions */
 extern char *guc_databases;
 extern int	guc_debug_clock_offset_ms;	/* ms */
@@ -20,6 +22,7 @@ extern char *guc_http_ca_file;
 extern int	guc_http_max_body;			/* kB */
 extern int	guc_http_timeout;			/* ms */
 extern int	guc_lease_margin_ms;		/* ms */
+extern int	guc_max_blocker_timeout;	/* ms */
 extern int	guc_max_clock_drift_ppm;
 extern int	guc_max_nodes;
 extern int	guc_max_removed_share;		/* percent */

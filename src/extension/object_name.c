@@ -51,6 +51,17 @@ object_name_problem(const char *name)
 }
 
 /* See object_name.h. */
+void
+object_name_refuse(const char *argument, const char *problem)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			 errmsg("invalid %s", argument),
+			 errdetail_internal("%s", problem),
+			 errhint("A name has 1 to %d characters and no control characters.", OBJECT_NAME_MAX)));
+}
+
+/* See object_name.h. */
 const char *
 argument_name(FunctionCallInfo fcinfo)
 {
@@ -72,11 +83,7 @@ amoro_meta_check_name(PG_FUNCTION_ARGS)
 				 errmsg("%s must not be null", argument)));
 	problem = object_name_problem(text_to_cstring(PG_GETARG_TEXT_PP(1)));
 	if (problem != NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("invalid %s", argument),
-				 errdetail_internal("%s", problem),
-				 errhint("A name has 1 to %d characters and no control characters.", OBJECT_NAME_MAX)));
+		object_name_refuse(argument, problem);
 	PG_RETURN_VOID();
 }
 

@@ -7,6 +7,7 @@
 
 #include "postgres.h"
 
+#include "compat.h"
 #include "fmgr.h"
 
 /* In characters. */
@@ -14,6 +15,9 @@
 
 /* NULL when the name is fine; else why not, as a sentence. */
 extern const char *object_name_problem(const char *name);
+
+/* Raises 22023 for an argument that is no name. */
+extern pg_noreturn void object_name_refuse(const char *argument, const char *problem);
 
 /* What a check that was called from SQL calls its subject: its first argument, which may be null. */
 extern const char *argument_name(FunctionCallInfo fcinfo);

@@ -9,6 +9,7 @@
 
 #include "procedure_sql.h"
 #include "utils/hsearch.h"
+#include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
 typedef struct PlannedStatement
@@ -94,11 +95,8 @@ plan_statement(const char *sql, int count, const SqlArgument *arguments)
 	return plan;
 }
 
-/*
- * procedure_sql runs one constant statement. See the header.
- */
-uint64
-procedure_sql(const char *sql, int expected, int count, const SqlArgument *arguments)
+static uint64
+execute_statement(const char *sql, int expected, int count, const SqlArgument *arguments, Snapshot snapshot)
 {
 	SPIPlanPtr	plan = plan_statement(sql, count, arguments);
 	Datum		values[MAX_ARGUMENTS];
@@ -110,10 +108,32 @@ procedure_sql(const char *sql, int expected, int count, const SqlArgument *argum
 		values[i] = arguments[i].value;
 		nulls[i] = arguments[i].is_null ? 'n' : ' ';
 	}
-	result = SPI_execute_plan(plan, values, nulls, /* read_only= */ false, /* count= */ 0);
+	if (snapshot == InvalidSnapshot)
+		result = SPI_execute_plan(plan, values, nulls, /* read_only= */ false, /* count= */ 0);
+	else
+		result = SPI_execute_snapshot(plan, values, nulls, snapshot, InvalidSnapshot, /* read_only= */ true,
+									  /* fire_triggers= */ false, /* count= */ 0);
 	if (result != expected)
 		elog(ERROR, "unexpected result of \"%s\": %s", sql, SPI_result_code_string(result));
 	return SPI_processed;
+}
+
+/*
+ * procedure_sql runs one constant statement. See the header.
+ */
+uint64
+procedure_sql(const char *sql, int expected, int count, const SqlArgument *arguments)
+{
+	return execute_statement(sql, expected, count, arguments, InvalidSnapshot);
+}
+
+/*
+ * procedure_sql_latest reads with the newest snapshot. See the header.
+ */
+uint64
+procedure_sql_latest(const char *sql, int count, const SqlArgument *arguments)
+{
+	return execute_statement(sql, SPI_OK_SELECT, count, arguments, GetLatestSnapshot());
 }
 
 static Datum

@@ -34,6 +34,12 @@ extern SqlArgument sql_timestamptz(TimestampTz value);
  */
 extern uint64 procedure_sql(const char *sql, int expected, int count, const SqlArgument *arguments);
 
+/*
+ * The same for a SELECT that is to see what is committed by now, and what this transaction did, whatever snapshot the
+ * transaction has.
+ */
+extern uint64 procedure_sql_latest(const char *sql, int count, const SqlArgument *arguments);
+
 /* Column of a row of the last result; text and jsonb are copied into the current context, NULL for SQL's NULL. */
 extern int64 result_bigint(uint64 row, int column);
 extern bool result_boolean(uint64 row, int column);

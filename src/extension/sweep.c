@@ -37,6 +37,7 @@ typedef struct Sweep
 } Sweep;
 
 static const Sweep sweeps[] = {
+	{"purge_blockers", &guc_blocker_timeout},
 	{"refresh_table_runtimes", &guc_refresh_interval},
 	{"purge_terminal_sessions", &guc_refresh_interval},
 };
