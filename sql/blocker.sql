@@ -64,6 +64,7 @@ SELECT release_blocker(:b1);
 SELECT blocker_id - :b1 AS difference, prev_blocker_id = :b1 AS prev FROM acquire_blocker('lake', 'db', 'ids', '{OPTIMIZE}');
 SELECT assert_blocker(blocker_id) = blocker_id AS token FROM get_blockers('lake', 'db', 'ids');
 
+BEGIN;	-- so that the coordinator does not sweep in between
 -- renewBlocker: from now on, with its own timeout or another one
 SELECT blocker_id AS r FROM acquire_blocker('lake', 'db', 'renewed', '{OPTIMIZE,BATCH_WRITE}', '30 s') \gset
 CALL pass('20 s');
@@ -84,6 +85,8 @@ CALL pass('30 s');
 SELECT blocker_id AS taken FROM acquire_blocker('lake', 'db', 'renewed', '{OPTIMIZE}') \gset
 SELECT replace(refused(format('SELECT %s(%s)', f, :r)), :'r', 'R'), release_blocker(:r) FROM unnest('{renew_blocker,assert_blocker}'::text[]) f;
 SELECT shown(g), blocker_id = :taken AS same FROM get_blockers('lake', 'db', 'renewed') g;
+COMMIT;
+
 -- ids of nobody
 SELECT id, release_blocker(id), left(refused(format('SELECT renew_blocker(%L)', id)), 5) AS renew, left(refused(format('SELECT assert_blocker(%L)', id)), 5) AS assert
 	FROM unnest(ARRAY[0, -1, 1, 9223372036854775807, -9223372036854775808]) id;
@@ -91,6 +94,7 @@ SELECT release_blocker(NULL);
 SELECT renew_blocker(NULL);
 SELECT assert_blocker(NULL);
 
+BEGIN;	-- so that the coordinator does not sweep in between
 -- a retry with the same key gets the same blocker, as long as that holds (B08)
 SELECT blocker_id AS k FROM acquire_blocker('lake', 'db', 'keyed', '{OPTIMIZE}', '10 s', request_id => '11111111-1111-1111-1111-111111111111') \gset
 SELECT blocker_id = :k AS same FROM acquire_blocker('lake', 'db', 'keyed', '{OPTIMIZE}', '10 s', request_id => '11111111-1111-1111-1111-111111111111');
@@ -100,6 +104,7 @@ SELECT refused($$SELECT acquire_blocker('lake', 'db', 'keyed', '{BATCH_WRITE}', 
 SELECT blocker_id > :k AS of_another_table FROM acquire_blocker('lake', 'db', 'keyed too', '{OPTIMIZE}', request_id => '11111111-1111-1111-1111-111111111111');
 CALL pass('10 s');
 SELECT blocker_id > :k AS new FROM acquire_blocker('lake', 'db', 'keyed', '{OPTIMIZE}', '10 s', request_id => '11111111-1111-1111-1111-111111111111');
+COMMIT;
 
 -- savepoints (B13): what is rolled back was never there
 BEGIN;
@@ -130,6 +135,7 @@ $$;
 SELECT created_at > now() + '50 ms' AS now_and_not_then, expires_at > clock_timestamp() + '900 ms' AS whole
 	FROM acquire_blocker('lake', 'db', 'late', '{OPTIMIZE}', '1 s');
 COMMIT;
+BEGIN;	-- so that the coordinator does not sweep in between
 -- a wall clock that goes back lets blockers last longer, and never takes a token back
 SELECT blocker_id AS before FROM acquire_blocker('lake', 'db', 'clock', '{OPTIMIZE}', '10 s') \gset
 CALL pass('-1 hour');
@@ -137,6 +143,7 @@ SELECT left(refused($$SELECT acquire_blocker('lake', 'db', 'clock', '{OPTIMIZE}'
 SELECT expires_at < clock_timestamp() + '11 s' AS renewal_heals FROM renew_blocker(:before);
 CALL pass('1 hour');
 SELECT blocker_id > :before AS grows FROM acquire_blocker('lake', 'db', 'clock', '{OPTIMIZE}');
+COMMIT;
 
 -- timeouts (B10)
 SELECT timeout, refused(format('SELECT acquire_blocker(''lake'', ''db'', ''limits'', ''{OPTIMIZE}'', %L)', timeout))
@@ -193,8 +200,24 @@ SELECT revoke_access(r, 'writer') FROM unnest('{regress_amoro_writer,regress_amo
 SELECT revoke_access('regress_amoro_operator', 'operator');
 DROP ROLE regress_amoro_writer, regress_amoro_other, regress_amoro_boss, regress_amoro_operator;
 
+BEGIN;	-- so that the coordinator does not sweep in between
 -- the sweep removes what has expired, of names that nobody knows too, and nothing else; in batches
 SELECT count(*) FROM (SELECT acquire_blocker('lake', 'swept', 't' || n, '{OPTIMIZE}', '10 s') FROM generate_series(1, 1100) n) a;
+-- plans: every statement of the calls goes through an index
+CREATE FUNCTION plan(statement text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || statement LOOP
+		IF line ~ 'Scan' THEN RETURN NEXT btrim(line, ' ->'); END IF;
+	END LOOP;
+END;
+$$;
+ANALYZE amoro_meta.blocker_head, amoro_meta.blocker;
+SELECT * FROM plan($$SELECT FROM amoro_meta.blocker_head WHERE catalog_name = 'a' AND database_name = 'b' AND table_name = 'c'$$);
+SELECT * FROM plan($$UPDATE amoro_meta.blocker_head SET version = version + 1 WHERE head_id = 1 AND version = 2$$);
+SELECT * FROM plan($$DELETE FROM amoro_meta.blocker WHERE blocker_id = 1$$);
+SELECT * FROM plan($$SELECT blocker_id FROM amoro_meta.blocker WHERE check_at <= clock_timestamp() ORDER BY check_at LIMIT 1000$$);
 CALL pass('10 s');
 SELECT count(*) FROM (SELECT acquire_blocker('lake', 'live', 't' || n, '{OPTIMIZE}', '1 hour') FROM generate_series(1, 3) n) a;
 -- renewed, so the sweep comes too early and looks later
@@ -225,6 +248,7 @@ SELECT blocker_id AS newest FROM get_blockers('lake', 'swept', 't1') \gset
 INSERT INTO amoro_meta.blocker_era (era, swept_head_id) VALUES (0, 0);
 SELECT blocker_id > :newest + (1::bigint << 39) AS grows FROM acquire_blocker('lake', 'swept', 'restored', '{OPTIMIZE}');
 SELECT count(*) FROM amoro_meta.blocker_era;
+COMMIT;
 
 -- dropping a table, a database, a catalog
 SELECT count(acquire_blocker(c, d, t, '{OPTIMIZE}')) FROM unnest('{c1,c2}'::text[]) c, unnest('{d1,d2}'::text[]) d, unnest('{t1,t2}'::text[]) t;
@@ -232,21 +256,6 @@ SELECT amoro_meta.drop_blockers('c1', 'd1', 't1'), amoro_meta.drop_blockers('c1'
 SELECT catalog_name, database_name, table_name FROM blockers WHERE catalog_name ~ '^c\d' ORDER BY 1, 2, 3;
 SELECT count(*) FROM amoro_meta.blocker b LEFT JOIN amoro_meta.blocker_head h USING (head_id) WHERE h.head_id IS NULL;
 
--- plans: every statement of the calls goes through an index
-CREATE FUNCTION plan(statement text) RETURNS SETOF text LANGUAGE plpgsql AS $$
-DECLARE
-	line text;
-BEGIN
-	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || statement LOOP
-		IF line ~ 'Scan' THEN RETURN NEXT btrim(line, ' ->'); END IF;
-	END LOOP;
-END;
-$$;
-ANALYZE amoro_meta.blocker_head, amoro_meta.blocker;
-SELECT * FROM plan($$SELECT FROM amoro_meta.blocker_head WHERE catalog_name = 'a' AND database_name = 'b' AND table_name = 'c'$$);
-SELECT * FROM plan($$UPDATE amoro_meta.blocker_head SET version = version + 1 WHERE head_id = 1 AND version = 2$$);
-SELECT * FROM plan($$DELETE FROM amoro_meta.blocker WHERE blocker_id = 1$$);
-SELECT * FROM plan($$SELECT blocker_id FROM amoro_meta.blocker WHERE check_at <= clock_timestamp() ORDER BY check_at LIMIT 1000$$);
 -- a change of the head moves no index
 SELECT pg_stat_force_next_flush();
 SELECT n_tup_hot_upd > 0.9 * n_tup_upd AS hot FROM pg_stat_user_tables WHERE relid = 'amoro_meta.blocker_head'::regclass;

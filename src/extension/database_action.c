@@ -222,9 +222,11 @@ ActionResult
 database_drop_continue(Procedure *procedure)
 {
 	SqlArgument id = sql_bigint(procedure->object_id);
+	SqlArgument name[] = {sql_text(procedure->catalog_name), sql_text(procedure->database_name)};
 
 	if (drop_some_tables(procedure) > 0)
 		return ACTION_AGAIN;
+	procedure_sql("SELECT amoro_meta.drop_blockers($1, $2)", SPI_OK_SELECT, lengthof(name), name);
 	procedure_sql("DELETE FROM amoro_meta.database WHERE database_id = $1", SPI_OK_DELETE, 1, &id);
 	append_database_change(procedure, "drop");
 	return ACTION_NEXT;

@@ -297,6 +297,9 @@ table_drop_commit(Procedure *procedure)
 	SqlArgument arguments[] = {
 		sql_bigint(procedure->object_id), sql_boolean(argument_boolean(procedure, "purge"))
 	};
+	SqlArgument name[] = {
+		sql_text(procedure->catalog_name), sql_text(procedure->database_name), sql_text(procedure->object_name)
+	};
 	TableRow	table;
 	Jsonb	   *detail;
 
@@ -306,6 +309,8 @@ table_drop_commit(Procedure *procedure)
 				  " RETURNING jsonb_build_object('purge', $2, 'location', definition->'location')",
 				  SPI_OK_DELETE_RETURNING, lengthof(arguments), arguments);
 	detail = result_jsonb(0, 1);
+	/* they are of the name, and must not be in the way of the next table that has it */
+	procedure_sql("SELECT amoro_meta.drop_blockers($1, $2, $3)", SPI_OK_SELECT, lengthof(name), name);
 	append_table_change(procedure, "drop", detail);
 	return ACTION_NEXT;
 }

@@ -219,16 +219,26 @@ COMMENT ON FUNCTION amoro_meta.end_blockers(bigint[], boolean) IS
 REVOKE ALL ON FUNCTION amoro_meta.end_blockers(bigint[], boolean) FROM PUBLIC;
 
 CREATE FUNCTION amoro_meta.drop_blockers(catalog_name text, database_name text DEFAULT NULL, table_name text DEFAULT NULL) RETURNS bigint
-	LANGUAGE sql VOLATILE
+	LANGUAGE plpgsql VOLATILE
 	SET search_path = pg_catalog, pg_temp
 	AS $$
-	SELECT amoro_meta.end_blockers(
-		ARRAY(SELECT v.blocker_id FROM amoro_meta.blocker_head h
-				CROSS JOIN LATERAL (VALUES (h.optimize_blocker_id), (h.batch_write_blocker_id)) v (blocker_id)
-			  WHERE h.catalog_name = drop_blockers.catalog_name AND v.blocker_id IS NOT NULL
-				AND (drop_blockers.database_name IS NULL OR h.database_name = drop_blockers.database_name)
-				AND (drop_blockers.table_name IS NULL OR h.table_name = drop_blockers.table_name)), false)
-	$$;
+DECLARE
+	ended bigint[];
+BEGIN
+	IF table_name IS NOT NULL THEN
+		ended := ARRAY(SELECT unnest(ARRAY[h.optimize_blocker_id, h.batch_write_blocker_id]) FROM amoro_meta.blocker_head h
+			WHERE h.catalog_name = drop_blockers.catalog_name AND h.database_name = drop_blockers.database_name
+				AND h.table_name = drop_blockers.table_name);
+	ELSIF database_name IS NOT NULL THEN
+		ended := ARRAY(SELECT unnest(ARRAY[h.optimize_blocker_id, h.batch_write_blocker_id]) FROM amoro_meta.blocker_head h
+			WHERE h.catalog_name = drop_blockers.catalog_name AND h.database_name = drop_blockers.database_name);
+	ELSE
+		ended := ARRAY(SELECT unnest(ARRAY[h.optimize_blocker_id, h.batch_write_blocker_id]) FROM amoro_meta.blocker_head h
+			WHERE h.catalog_name = drop_blockers.catalog_name);
+	END IF;
+	RETURN amoro_meta.end_blockers(ended, false);
+END;
+$$;
 COMMENT ON FUNCTION amoro_meta.drop_blockers(text, text, text) IS
 	'ends the blockers of a table, or of all tables of a database or catalog, that is dropped; one that a transaction works on at the moment stays and expires';
 REVOKE ALL ON FUNCTION amoro_meta.drop_blockers(text, text, text) FROM PUBLIC;

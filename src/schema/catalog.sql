@@ -132,6 +132,7 @@ BEGIN
 			HINT = 'Drop its databases first.';
 	END IF;
 	PERFORM amoro_meta.forget_listing(target.catalog_id);
+	PERFORM amoro_meta.drop_blockers(catalog_name);
 	DELETE FROM amoro_meta.catalog c WHERE c.catalog_id = target.catalog_id;
 END;
 $$;
