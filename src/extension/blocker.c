@@ -163,8 +163,11 @@ grant(AcquireRequest *request, BlockerHead *head, TimestampTz now)
 	written = GetCurrentTimestamp();
 	if (written > now + WRITE_WITHOUT_WAIT_US)
 	{
-		set_expiry(head, record->blocker_id, after_ms(written, request->timeout_ms));
+		record->created_at = written;
+		expires_at = after_ms(written, request->timeout_ms);
+		set_expiry(head, record->blocker_id, expires_at);
 		(void) blocker_head_write(head, written);
+		blocker_record_date(record, expires_at);
 	}
 	return true;
 }

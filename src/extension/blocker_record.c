@@ -266,3 +266,15 @@ blocker_record_insert(BlockerRecord *record, const BlockerHead *head, TimestampT
 	}
 	record->head_id = head->head_id;
 }
+
+/* See the header. */
+void
+blocker_record_date(const BlockerRecord *record, TimestampTz expires_at)
+{
+	SqlArgument arguments[] = {
+		sql_bigint(record->blocker_id), sql_timestamptz(record->created_at), sql_timestamptz(expires_at)
+	};
+
+	procedure_sql("UPDATE amoro_meta.blocker SET created_at = $2, check_at = $3 WHERE blocker_id = $1",
+				  SPI_OK_UPDATE, lengthof(arguments), arguments);
+}

@@ -85,5 +85,7 @@ extern bool blocker_record_lock(int64 blocker_id, BlockerRecord *record);
 extern bool blocker_record_delete(int64 blocker_id, BlockerRecord *record);
 /* Inserts a record and gives it an id, which is larger than all that were given for the table before. */
 extern void blocker_record_insert(BlockerRecord *record, const BlockerHead *head, TimestampTz expires_at);
+/* Writes created_at of a record that this transaction has inserted. */
+extern void blocker_record_date(const BlockerRecord *record, TimestampTz expires_at);
 
 #endif							/* AMORO_META_BLOCKER_RECORD_H */

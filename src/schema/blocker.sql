@@ -280,9 +280,10 @@ CREATE FUNCTION purge_blockers() RETURNS bigint
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
+	moment timestamptz := clock_timestamp();
 	due bigint[];
 BEGIN
-	due := ARRAY(SELECT b.blocker_id FROM amoro_meta.blocker b WHERE b.check_at <= clock_timestamp()
+	due := ARRAY(SELECT b.blocker_id FROM amoro_meta.blocker b WHERE b.check_at <= moment
 				 ORDER BY b.check_at LIMIT amoro_meta.sweep_batch() FOR UPDATE SKIP LOCKED);
 	PERFORM amoro_meta.end_blockers(due, true);
 	RETURN cardinality(due) + amoro_meta.purge_blocker_heads(amoro_meta.sweep_batch());
