@@ -44,25 +44,30 @@ stop_at_step(const Procedure *procedure, const char *suffix)
 static char *
 awaited_nodes(int64 version)
 {
-	ArrayBuildState *ids = NULL;
 	LeaseTime	now = lease_clock_now();
+	Datum	   *ids;
+	int			count = 0;
+	int			room;
 
 	if (version == 0)
 		return NULL;
-	LWLockAcquire(AmoroShared->lock, LW_SHARED);
-	for (int i = 0; i < AmoroShared->max_nodes; i++)
+	/* room is made outside of the lock; who has come meanwhile may be missing */
+	room = AmoroShared->slots_end;
+	ids = palloc_array(Datum, Max(room, 1));
+	LWLockAcquire(AmoroShared->lock, LW_EXCLUSIVE);
+	for (int i = 0; i < room; i++)
 	{
 		NodeSlot   *slot = &AmoroNodeSlots[i];
 
 		if (slot->state != NODE_SLOT_FREE && slot->database == MyDatabaseId &&
 			slot->applied_version < version && slot->owed_until > now)
-			ids = accumArrayResult(ids, Int64GetDatum(slot->node_id), false, INT8OID, CurrentMemoryContext);
+			ids[count++] = Int64GetDatum(slot->node_id);
 	}
 	LWLockRelease(AmoroShared->lock);
-	if (ids == NULL)
+	if (count == 0)
 		return NULL;
 
-	SqlArgument argument = {INT8ARRAYOID, makeArrayResult(ids, CurrentMemoryContext), false};
+	SqlArgument argument = {INT8ARRAYOID, PointerGetDatum(construct_array(ids, count, INT8OID, sizeof(int64), FLOAT8PASSBYVAL, TYPALIGN_DOUBLE)), false};
 
 	procedure_sql("SELECT string_agg(format('\"%s\"', node_name), ', ' ORDER BY node_name)"
 				  " FROM amoro_meta.node WHERE node_id = ANY ($1)",
