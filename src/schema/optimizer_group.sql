@@ -328,7 +328,8 @@ BEGIN
 	SELECT * INTO target FROM amoro_meta.optimizer_group g WHERE g.group_name = hold_optimizer_group.group_name FOR KEY SHARE;
 	IF NOT FOUND THEN
 		RAISE EXCEPTION 'optimizer group % does not exist', amoro_meta.shown_text(group_name) USING ERRCODE = 'undefined_object',
-			HINT = CASE WHEN group_name ~ '^[A-Za-z0-9_-]{1,50}$' THEN format('SELECT create_optimizer_group(%L);', group_name) END;
+			HINT = CASE WHEN group_name ~ '^[A-Za-z0-9_-]{1,50}$' THEN format('SELECT create_optimizer_group(%L);', group_name)
+				ELSE 'A group of that name cannot exist.' END;
 	END IF;
 	RETURN target;
 END;

@@ -392,7 +392,8 @@ BEGIN
 	IF status_code <> 700 AND target.group_name IS NULL THEN
 		RAISE EXCEPTION 'no group optimizes table %', target.table_id USING ERRCODE = 'object_not_in_prerequisite_state',
 			DETAIL = format('There is no optimizer group "%s".', left(target.wanted_group, 100)),
-			HINT = CASE WHEN target.wanted_group ~ '^[A-Za-z0-9_-]{1,50}$' THEN format('SELECT create_optimizer_group(%L);', target.wanted_group) END;
+			HINT = CASE WHEN target.wanted_group ~ '^[A-Za-z0-9_-]{1,50}$' THEN format('SELECT create_optimizer_group(%L);', target.wanted_group)
+				ELSE 'A group of that name cannot exist: set self-optimizing.group of the table to another one.' END;
 	END IF;
 END;
 $$;
