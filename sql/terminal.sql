@@ -64,6 +64,11 @@ SELECT command, state, columns, rows, message FROM execute_in_terminal(:'ann', $
 	show catalogs; show databases; show databases in hive; show schemas from nowhere; show tables; show tables in lake.sales;
 	show tables in hive.web; show tables in nothing; describe orders; desc table lake.sales.orders; describe lake.sales.nothing;
 	describe nothing.orders; show optimizers; show optimizers in nothing$$);
+RESET ROLE;
+SELECT blocker_id > 0 AS acquired FROM acquire_blocker('lake', 'sales', 'orders', '{OPTIMIZE,BATCH_WRITE}', '1 hour');
+SET ROLE regress_amoro_ann;
+SELECT e.statement, e.state, e.columns, jsonb_array_length(e.rows) AS rows, e.rows->0->>0 AS "table", e.rows->0->>1 AS operations, e.rows->0->>2 AS by
+	FROM execute_in_terminal(:'ann', 'show blockers; show blockers in orders; show blockers from lake.sales.others; show blockers in hive.web.clicks; show blockers in nothing.x') e;
 -- and what is the engine's after all
 SELECT command, state, statement, message FROM execute_in_terminal(:'ann', $$
 	show tables like 'o*'; describe orders extended; describe history x; set time zone local; show create table orders; describe hive.web.clicks;
