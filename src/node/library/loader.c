@@ -509,6 +509,11 @@ loader_stop(AmoroNode *node)
 void
 loader_destroy(Loader *loader)
 {
+	Load	   *load;
+
+	/* what a fence has left in the queue, where no thread came to take it out */
+	while ((load = dequeue(loader)) != NULL)
+		(void) drop_if_unwanted(loader, load);
 	for (int i = 0; i < loader->worker_count; i++)
 		loader->workers[i].transport->destroy(loader->workers[i].transport);
 	pthread_cond_destroy(&loader->work);
