@@ -106,13 +106,14 @@ CREATE FUNCTION amoro_meta.hold_catalog(catalog_id bigint) RETURNS void
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 BEGIN
-	PERFORM FROM amoro_meta.catalog c WHERE c.catalog_id = hold_catalog.catalog_id FOR KEY SHARE;
+	-- one listing at a time: two of the same tables would lock them in orders of their own
+	PERFORM FROM amoro_meta.catalog c WHERE c.catalog_id = hold_catalog.catalog_id FOR NO KEY UPDATE;
 	IF NOT FOUND THEN
 		RAISE EXCEPTION 'the catalog was dropped' USING ERRCODE = 'undefined_object';
 	END IF;
 END;
 $$;
-COMMENT ON FUNCTION amoro_meta.hold_catalog(bigint) IS 'keeps a catalog until the end of the transaction; raises 42704 when it is gone';
+COMMENT ON FUNCTION amoro_meta.hold_catalog(bigint) IS 'keeps a catalog, and other listings of it out, until the end of the transaction; raises 42704 when it is gone';
 REVOKE ALL ON FUNCTION amoro_meta.hold_catalog(bigint) FROM PUBLIC;
 
 CREATE FUNCTION amoro_meta.remove_listed_tables(table_ids bigint[]) RETURNS bigint
@@ -139,6 +140,7 @@ CREATE FUNCTION amoro_meta.merge_listing(catalog_id bigint, database_name text, 
 DECLARE
 	entry record;
 	found_rows record;
+	held boolean := false;
 BEGIN
 	SELECT array_agg(e.table_name) AS names, array_agg(e.format) AS formats, array_agg(e.table_uuid) AS uuids,
 			array_agg(e.properties) AS properties
@@ -152,22 +154,26 @@ BEGIN
 	SELECT count(*), min(left(j->>'name', 100)) INTO skipped, skipped_name FROM jsonb_array_elements(tables) j
 		WHERE (jsonb_typeof(j->'name') = 'string' AND amoro_meta.is_name(j->>'name')) IS NOT TRUE;
 
-	SELECT array_agg(t.table_id) AS ids, count(*) FILTER (WHERE t.table_id IS NULL) AS news,
-			array_agg(t.table_id) FILTER (WHERE t.table_uuid <> e.table_uuid) AS replaced,
-			array_agg(t.table_id) FILTER (WHERE t.missing_since IS NOT NULL OR t.format <> e.format OR t.properties <> e.properties
-										  OR (t.table_uuid IS NULL AND e.table_uuid IS NOT NULL)) AS differing
-		INTO found_rows
-		FROM unnest(entry.names, entry.formats, entry.uuids, entry.properties) e (table_name, format, table_uuid, properties)
-			LEFT JOIN amoro_meta.listed_table t ON t.catalog_id = merge_listing.catalog_id
-				AND t.database_name = merge_listing.database_name AND t.table_name = e.table_name;
-	seen := coalesce(array_remove(found_rows.ids, NULL), '{}');
 	added := 0;
 	changed := 0;
-	IF found_rows.news = 0 AND found_rows.replaced IS NULL AND found_rows.differing IS NULL THEN
-		RETURN;		-- not even a lock, which would be written to WAL
-	END IF;
-
-	PERFORM amoro_meta.hold_catalog(merge_listing.catalog_id);
+	LOOP
+		SELECT array_agg(t.table_id) AS ids, count(*) FILTER (WHERE t.table_id IS NULL) AS news,
+				array_agg(t.table_id) FILTER (WHERE t.table_uuid <> e.table_uuid) AS replaced,
+				array_agg(t.table_id) FILTER (WHERE t.missing_since IS NOT NULL OR t.format <> e.format OR t.properties <> e.properties
+											  OR (t.table_uuid IS NULL AND e.table_uuid IS NOT NULL)) AS differing
+			INTO found_rows
+			FROM unnest(entry.names, entry.formats, entry.uuids, entry.properties) e (table_name, format, table_uuid, properties)
+				LEFT JOIN amoro_meta.listed_table t ON t.catalog_id = merge_listing.catalog_id
+					AND t.database_name = merge_listing.database_name AND t.table_name = e.table_name;
+		seen := coalesce(array_remove(found_rows.ids, NULL), '{}');
+		IF found_rows.news = 0 AND found_rows.replaced IS NULL AND found_rows.differing IS NULL THEN
+			RETURN;		-- not even a lock, which would be written to WAL
+		END IF;
+		EXIT WHEN held;
+		-- another listing may have come first: look again
+		PERFORM amoro_meta.hold_catalog(merge_listing.catalog_id);
+		held := true;
+	END LOOP;
 	-- the same name, but another table
 	PERFORM amoro_meta.remove_listed_tables(found_rows.replaced);
 	WITH n AS (
@@ -343,7 +349,7 @@ DECLARE
 BEGIN
 	PERFORM amoro_meta.check_name('catalog_name', catalog_name);
 	PERFORM amoro_meta.timeline_id();	-- refuses on a standby
-	SELECT c.catalog_id INTO target FROM amoro_meta.catalog c WHERE c.catalog_name = confirm_removal.catalog_name FOR KEY SHARE;
+	SELECT c.catalog_id INTO target FROM amoro_meta.catalog c WHERE c.catalog_name = confirm_removal.catalog_name FOR NO KEY UPDATE;
 	IF NOT FOUND THEN
 		RAISE EXCEPTION 'catalog "%" does not exist', catalog_name USING ERRCODE = 'undefined_object';
 	END IF;
