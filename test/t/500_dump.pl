@@ -14,12 +14,13 @@ sub make_server
 	my ($name) = @_;
 	my $server = AmoroCluster->create($name, extension => 0, conf => "amoro_meta.metadata_lease_fence_ms = 60s\n");
 	# roles are not part of the dump of a database
-	$server->safe_psql('postgres', 'CREATE ROLE lake_reader; CREATE ROLE lake_node LOGIN');
+	$server->safe_psql('postgres', 'CREATE ROLE lake_reader; CREATE ROLE lake_node LOGIN; CREATE ROLE lake_writer');
 	return $server;
 }
 
 # Every table and sequence of the extension as text, so that what differs between two copies differs here. Of the
-# coordinator only the longest lease: one that starts while a dump is restored may have begun a later term on its own.
+# coordinator only the longest lease: one that starts while a dump is restored may have begun a later term on its own; of
+# the era of the blockers nothing, since each restore begins another one.
 sub contents
 {
 	my ($server, $database) = @_;
@@ -28,7 +29,8 @@ SELECT c.relname, x.line
 FROM pg_extension e, unnest(e.extconfig) AS r (oid) JOIN pg_class c ON c.oid = r.oid,
 	xmltable('/table/row' PASSING query_to_xml(
 		format('SELECT %s AS line FROM %s AS t', CASE WHEN c.relkind = 'S' THEN 'last_value::text'
-			WHEN c.relname = 'coordinator' THEN 'ROW(longest_lease_us, longest_owed_us)::text' ELSE 't::text' END, c.oid::regclass),
+			WHEN c.relname = 'coordinator' THEN 'ROW(longest_lease_us, longest_owed_us)::text'
+			WHEN c.relname = 'blocker_era' THEN '''''' ELSE 't::text' END, c.oid::regclass),
 		true, false, '') COLUMNS line text PATH 'line') AS x
 WHERE e.extname = 'amoro_meta' ORDER BY 1, 2
 SQL
@@ -72,12 +74,29 @@ my $drop = $original->safe_psql('lake', "SELECT drop_table('c', 'd', 'dropped', 
 poll('the drop waits for the node',
 	sub { $original->safe_psql('lake', "SELECT wait_version IS NOT NULL FROM procedure_status($drop)") eq 't' });
 
+# What is managed beside the metadata: a group in a container, listed tables with their runtimes, a blocker, a session.
+my ($session, $blocker) = split /\n/, $original->safe_psql('lake', <<'SQL');
+SELECT FROM grant_access('lake_writer', 'writer'), create_optimizer_container('box', 'Box'), create_optimizer_group('g', 'box');
+SELECT FROM create_catalog('e', 'pushed', '{"table.self-optimizing.group": "g"}'), report_listing('e', 'web', '[{"name": "clicks"}, {"name": "views"}]', true);
+SET ROLE lake_writer;
+SELECT open_terminal_session('c', '{"k": "v"}') AS session \gset
+SELECT FROM execute_in_terminal(:'session', 'use d; set my.password = hush; select 1');
+SELECT :'session';
+SELECT blocker_id FROM acquire_blocker('c', 'd', 'kept', '{OPTIMIZE}', '1 hour');
+SQL
+is($original->safe_psql('lake', "SELECT count(*) FROM table_runtimes WHERE group_name = 'g'"), '2', 'the listed tables have runtimes');
+
 my $dump = $original->backup_dir . '/lake.dump';
 mkdir $original->backup_dir;
 command_ok([ 'pg_dump', '--format=custom', '--file', $dump, '--dbname', $original->connstr('lake') ], 'dump');
 my $dumped = contents($original, 'lake');
 my $term = $original->coordinator('lake')->{term};
 like($dumped, qr/^procedure\|.*\Q$request\E/m, 'the dump has the procedure in flight');
+for my $table (qw(optimizer_container optimizer_group listed_table table_runtime blocker_head blocker terminal_session terminal_statement))
+{
+	like($dumped, qr/^$table\|/m, "the dump has rows of $table");
+}
+unlike($dumped, qr/\Q$session\E/, 'and no id of a session');
 
 # A restored copy, on another server.
 my $copy = make_server('copy');
@@ -89,11 +108,22 @@ sub restore
 		[ 'pg_restore', '--exit-on-error', @options, '--dbname', $copy->connstr($database), $dump ], "restore @options");
 }
 
+# As is(), of contents(): a failure shows the lines that differ.
+sub same_contents
+{
+	my ($got, $expected, $name) = @_;
+	my %count;
+	$count{$_}++ for split /\n/, $got;
+	$count{$_}-- for split /\n/, $expected;
+	ok($got eq $expected, $name) or diag(map { sprintf "%s %s\n", $count{$_} > 0 ? 'too much:' : 'missing: ', $_ } grep { $count{$_} } sort keys %count);
+	return;
+}
+
 sub check_copy
 {
 	my ($server, $database, $how) = @_;
 	$server->wait_for_state('not_adopted', $database);
-	is(contents($server, $database), $dumped, "$how: everything is there, and the coordinator leaves it alone");
+	same_contents(contents($server, $database), $dumped, "$how: everything is there, and the coordinator leaves it alone");
 	return;
 }
 
@@ -130,7 +160,7 @@ my $roles = $original->backup_dir . '/roles.sql';
 command_ok([ 'pg_dumpall', '--roles-only', '--file', $roles, '--dbname', $original->connstr('postgres') ], 'dump of the roles');
 IPC::Run::run([ 'psql', '-X', '-q', '-f', $roles, '-d', $elsewhere->connstr('postgres') ], '>', \$out, '2>', \$errors);
 command_ok([ 'pg_restore', '--exit-on-error', '--dbname', $elsewhere->connstr('known'), $dump ], 'with the roles first all is restored');
-is(contents($elsewhere, 'known'), $dumped, 'and all is there');
+same_contents(contents($elsewhere, 'known'), $dumped, 'and all is there');
 $elsewhere->safe_psql('known', 'ALTER ROLE lake_reader RENAME TO lake_viewer');
 is($elsewhere->safe_psql('known', "SELECT revoke_access('lake_viewer', 'reader')"), 't', 'a renamed role is the same to the copy too');
 $elsewhere->stop;
@@ -155,14 +185,23 @@ SELECT amoro_meta.next_id() > max(id) FROM (SELECT max(procedure_id) AS id FROM 
 	UNION ALL SELECT max(table_id) FROM amoro_meta.table_metadata UNION ALL SELECT max(node_id) FROM amoro_meta.node) AS ids
 SQL
 is(finish_procedure($copy, 'whole', "create_table('c', 'd', 'new', '$definition')"), 'done', 'and it works');
-is(contents($copy, 'parallel'), $dumped, 'the other copies are still as they were');
+fails_with($copy, 'whole', "SELECT acquire_blocker('c', 'd', 'kept', '{OPTIMIZE}')", 'AM101', 'lake_writer', 'the blocker holds');
+cmp_ok($copy->safe_psql('whole', "SELECT blocker_id FROM acquire_blocker('c', 'd', 'kept', '{BATCH_WRITE}')"), '>', $blocker,
+	'and fencing tokens go on above it');
+is($copy->safe_psql('whole', <<SQL), "d|hush|t", 'the session goes on for whoever has its id, with numbers above those it had');
+SET ROLE lake_writer;
+SELECT e.context->>'database', e.context->'properties'->>'my.password', e.statement_id > (SELECT max(statement_id) FROM terminal_statements)
+	FROM execute_in_terminal('$session', 'select 2') e;
+SQL
+fails_with($copy, 'whole', "SELECT drop_optimizer_group('g')", 'AM201', 'clicks|table', 'the group is in use');
+same_contents(contents($copy, 'parallel'), $dumped, 'the other copies are still as they were');
 $copy->stop;
 
 # A clone in the same server: the coordinator steps aside for it, and does not follow it.
 $original->safe_psql('postgres', 'CREATE DATABASE clone TEMPLATE lake');
 $original->wait_for_state('not_adopted', 'clone');
 $original->wait_for_state('running', 'lake');
-is(contents($original, 'clone'), $dumped, 'a clone has everything');
+same_contents(contents($original, 'clone'), $dumped, 'a clone has everything');
 is($original->safe_psql('lake', "SELECT term FROM amoro_stat_coordinator WHERE datname = 'lake'"),
 	$term, 'the original goes on in its term');
 fails_with($original, 'clone', "SELECT register_node('n2', gen_random_uuid())", 'AM005', 'adopt_database', 'the clone is passive');
