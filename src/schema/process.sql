@@ -51,3 +51,266 @@ CREATE INDEX process_alive_group ON amoro_meta.process (group_name) WHERE ended_
 CREATE INDEX process_ended ON amoro_meta.process (ended_at) WHERE settled;
 CREATE INDEX process_unsettled ON amoro_meta.process (ended_at) WHERE ended_at IS NOT NULL AND NOT settled;
 SELECT pg_catalog.pg_extension_config_dump('amoro_meta.process', '');
+
+CREATE FUNCTION amoro_meta.table_key(catalog_name text, database_name text, table_name text) RETURNS bytea
+	LANGUAGE sql STABLE PARALLEL SAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$SELECT sha256(convert_to(jsonb_build_array(catalog_name, database_name, table_name)::text, 'UTF8'))$$;
+COMMENT ON FUNCTION amoro_meta.table_key(text, text, text) IS
+	'the three names of a table as one value that fits into an index, however long they are';
+REVOKE ALL ON FUNCTION amoro_meta.table_key(text, text, text) FROM PUBLIC;
+
+-- A table without a runtime (of a catalog kept elsewhere, or not known at all) is optimized by the group that its catalog names.
+CREATE FUNCTION amoro_meta.optimizing_target(catalog_name text, database_name text, table_name text,
+											 OUT table_id bigint, OUT group_name text, OUT quota double precision)
+	LANGUAGE plpgsql STABLE PARALLEL SAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	properties jsonb;
+BEGIN
+	SELECT r.table_id, r.wanted_group, r.config INTO table_id, group_name, properties FROM amoro_meta.table_runtime r
+		WHERE r.catalog_name = optimizing_target.catalog_name AND r.database_name = optimizing_target.database_name
+			AND r.table_name = optimizing_target.table_name;
+	IF NOT FOUND THEN
+		SELECT amoro_meta.merged_properties(c.properties, '{}') INTO properties FROM amoro_meta.catalog c
+			WHERE c.catalog_name = optimizing_target.catalog_name;
+		group_name := coalesce(properties->>'self-optimizing.group', 'default');
+	END IF;
+	quota := CASE WHEN properties->>'self-optimizing.quota' ~ '^[0-9]{1,9}([.][0-9]{1,9})?$'
+		THEN nullif((properties->>'self-optimizing.quota')::double precision, 0) END;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.optimizing_target(text, text, text) IS
+	'the runtime of a table, if it has one, its group, which need not exist, and its quota, if that is set';
+REVOKE ALL ON FUNCTION amoro_meta.optimizing_target(text, text, text) FROM PUBLIC;
+
+-- The row stays until the caller commits: see amoro_meta.raise_queue_floor for what that is good for.
+CREATE FUNCTION amoro_meta.hold_task_queue(group_name text, priority integer) RETURNS bigint
+	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	queue_id bigint;
+BEGIN
+	LOOP
+		SELECT q.queue_id INTO queue_id FROM amoro_meta.task_queue q
+			WHERE q.group_name = hold_task_queue.group_name AND q.priority = hold_task_queue.priority FOR KEY SHARE;
+		IF FOUND THEN
+			RETURN queue_id;
+		END IF;
+		INSERT INTO amoro_meta.task_queue VALUES (amoro_meta.next_id(), group_name, priority)
+			ON CONFLICT ON CONSTRAINT task_queue_group_name_priority_key DO NOTHING;
+	END LOOP;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.hold_task_queue(text, integer) IS 'finds or makes the queue of a group and priority, and keeps its floor where it is';
+REVOKE ALL ON FUNCTION amoro_meta.hold_task_queue(text, integer) FROM PUBLIC;
+
+-- floor(q) threads, or a share of the threads of the group, never less than one
+CREATE FUNCTION amoro_meta.quota_limit(quota double precision, group_name text) RETURNS integer
+	LANGUAGE sql STABLE PARALLEL SAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+	SELECT least(CASE WHEN quota > 1 THEN floor(quota)
+		ELSE ceil(quota * greatest(1, (SELECT sum(o.thread_count) FROM amoro_meta.optimizer o WHERE o.group_name = quota_limit.group_name))) END,
+		1000000)::integer
+	$$;
+COMMENT ON FUNCTION amoro_meta.quota_limit(double precision, text) IS
+	'how many tasks of one table may be handed out at a time: the quota if it is above 1, else that share of the threads of the group';
+REVOKE ALL ON FUNCTION amoro_meta.quota_limit(double precision, text) FROM PUBLIC;
+
+CREATE FUNCTION amoro_meta.scheduling_rank(optimizer_group amoro_meta.optimizer_group, key bytea, quota double precision) RETURNS double precision
+	LANGUAGE sql VOLATILE PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+	SELECT CASE optimizer_group.properties->>'scheduling-policy'
+		WHEN 'balanced' THEN
+			coalesce((SELECT extract(epoch FROM max(p.ended_at)) FROM amoro_meta.process p
+					  WHERE p.table_key = key AND p.ended_at IS NOT NULL AND p.status = 'SUCCESS'), 0)
+		ELSE
+			coalesce((SELECT sum(p.busy_ms) FROM amoro_meta.process p
+					  WHERE p.table_key = key AND p.ended_at > clock_timestamp() - interval '1 hour'), 0)
+				/ (3600000 * amoro_meta.quota_limit(quota, optimizer_group.group_name))
+		END::double precision
+	$$;
+COMMENT ON FUNCTION amoro_meta.scheduling_rank(amoro_meta.optimizer_group, bytea, double precision) IS
+	'by the scheduling policy of the group: the share of its quota that a table used within the last hour, or when it was last optimized';
+REVOKE ALL ON FUNCTION amoro_meta.scheduling_rank(amoro_meta.optimizer_group, bytea, double precision) FROM PUBLIC;
+
+CREATE FUNCTION amoro_meta.check_tasks(tasks jsonb) RETURNS void
+	LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+BEGIN
+	IF tasks IS NULL THEN
+		RAISE EXCEPTION 'tasks must not be null' USING ERRCODE = 'null_value_not_allowed';
+	END IF;
+	IF jsonb_typeof(tasks) <> 'array' OR EXISTS (SELECT FROM jsonb_array_elements(tasks) t WHERE jsonb_typeof(t) <> 'object') THEN
+		RAISE EXCEPTION 'tasks is not an array of objects' USING ERRCODE = 'invalid_parameter_value',
+			HINT = 'Such as [{"partition": "day=2026-01-01", "files": [1, 2]}]: an optimizer is given one of the objects at a time.';
+	END IF;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.check_tasks(jsonb) IS 'raises 22004 or 22023 unless it is an array of objects';
+REVOKE ALL ON FUNCTION amoro_meta.check_tasks(jsonb) FROM PUBLIC;
+
+CREATE FUNCTION amoro_meta.set_runtime_status(table_id bigint, status_code integer, process_id bigint) RETURNS void
+	LANGUAGE sql VOLATILE PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+	UPDATE amoro_meta.table_runtime r
+		SET status_code = set_runtime_status.status_code, status_changed_at = clock_timestamp(),
+			process_id = CASE WHEN set_runtime_status.status_code < 500 THEN set_runtime_status.process_id END,
+			version = amoro_meta.next_runtime_version()
+		WHERE r.table_id = set_runtime_status.table_id
+			-- an end must not undo what a newer process has begun
+			AND (set_runtime_status.status_code < 400 OR r.process_id = set_runtime_status.process_id)
+	$$;
+COMMENT ON FUNCTION amoro_meta.set_runtime_status(bigint, integer, bigint) IS 'the status of a table, if it has a runtime, after what its process did';
+REVOKE ALL ON FUNCTION amoro_meta.set_runtime_status(bigint, integer, bigint) FROM PUBLIC;
+
+CREATE FUNCTION amoro_meta.lock_process(process_id bigint) RETURNS amoro_meta.process
+	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	process amoro_meta.process;
+BEGIN
+	-- the order of locks: the runtime of the table before the process
+	PERFORM FROM amoro_meta.table_runtime r
+		WHERE r.table_id = (SELECT p.table_id FROM amoro_meta.process p WHERE p.process_id = lock_process.process_id)
+		FOR NO KEY UPDATE;
+	SELECT p.* INTO process FROM amoro_meta.process p WHERE p.process_id = lock_process.process_id FOR NO KEY UPDATE;
+	RETURN process;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.lock_process(bigint) IS 'a process and the runtime of its table, locked; null when there is no such process';
+REVOKE ALL ON FUNCTION amoro_meta.lock_process(bigint) FROM PUBLIC;
+
+CREATE FUNCTION amoro_meta.end_process(process amoro_meta.process, status text, reason text) RETURNS void
+	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+BEGIN
+	UPDATE amoro_meta.process p
+		SET status = end_process.status, reason = left(end_process.reason, 4000), ended_at = clock_timestamp(), waiting = false
+		WHERE p.process_id = process.process_id;
+	PERFORM amoro_meta.set_runtime_status(process.table_id, 700, process.process_id);
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.end_process(amoro_meta.process, text, text) IS
+	'ends a process that lock_process has locked; what is left of its tasks counts as cancelled from now on';
+REVOKE ALL ON FUNCTION amoro_meta.end_process(amoro_meta.process, text, text) FROM PUBLIC;
+
+CREATE FUNCTION start_process(catalog_name text, database_name text, table_name text, process_type text, tasks jsonb,
+							  priority integer DEFAULT 0, quota double precision DEFAULT NULL) RETURNS bigint
+	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	new_id bigint;
+	kind text := upper(process_type);
+	key bytea := amoro_meta.table_key(catalog_name, database_name, table_name);
+	target record;
+	optimizer_group amoro_meta.optimizer_group;
+	task_count integer;
+	queue_id bigint;
+	started_at timestamptz;
+	other record;
+BEGIN
+	PERFORM amoro_meta.check_table_names(catalog_name, database_name, table_name), amoro_meta.check_group_name('process_type', process_type),
+		amoro_meta.check_tasks(tasks);
+	IF priority IS NULL OR priority NOT BETWEEN -100 AND 100 OR quota <= 0 OR quota = 'NaN' THEN
+		RAISE EXCEPTION 'priority or quota is out of range' USING ERRCODE = 'invalid_parameter_value',
+			HINT = 'A priority is -100 to 100, a greater one comes first; a quota is more than 0.';
+	END IF;
+	SELECT * INTO target FROM amoro_meta.optimizing_target(catalog_name, database_name, table_name);
+	optimizer_group := amoro_meta.hold_optimizer_group(target.group_name);
+	IF amoro_meta.table_is_blocked(catalog_name, database_name, table_name, 'OPTIMIZE') THEN
+		RAISE EXCEPTION 'table "%"."%"."%" is blocked for OPTIMIZE', catalog_name, database_name, table_name USING ERRCODE = 'AM101',
+			HINT = format('SELECT * FROM get_blockers(%L, %L, %L);', catalog_name, database_name, table_name);
+	END IF;
+	PERFORM FROM amoro_meta.table_runtime r WHERE r.table_id = target.table_id FOR NO KEY UPDATE;
+	task_count := jsonb_array_length(tasks);
+	quota := coalesce(quota, target.quota, 0.5);
+	queue_id := amoro_meta.hold_task_queue(optimizer_group.group_name, priority);
+	-- after the queue is held: no floor is beyond this turn
+	new_id := amoro_meta.next_id();
+	started_at := clock_timestamp();
+	INSERT INTO amoro_meta.process
+		VALUES (new_id, key, catalog_name, database_name, table_name, target.table_id, optimizer_group.group_name, queue_id, new_id,
+				task_count > 0, kind, 'RUNNING',
+				CASE WHEN task_count = 0 THEN 'committing' WHEN kind IN ('MINOR', 'MAJOR', 'FULL') THEN lower(kind) || '_optimizing'
+					ELSE lower(kind) END,
+				quota, amoro_meta.scheduling_rank(optimizer_group, key, quota), task_count, amoro_meta.calling_role(), started_at,
+				CASE WHEN task_count = 0 THEN started_at END, NULL, NULL)
+		ON CONFLICT (table_key) WHERE ended_at IS NULL DO NOTHING;
+	IF NOT FOUND THEN
+		SELECT p.process_id, p.process_type, p.started_at INTO other FROM amoro_meta.process p WHERE p.table_key = key AND p.ended_at IS NULL;
+		RAISE EXCEPTION 'table "%"."%"."%" has a process already', catalog_name, database_name, table_name USING ERRCODE = 'duplicate_object',
+			DETAIL = format('Process %s (%s) runs since %s.', other.process_id, other.process_type, other.started_at),
+			HINT = format('Wait for its end, or SELECT cancel_process(%s);', other.process_id);
+	END IF;
+	INSERT INTO amoro_meta.task (process_id, position, task_id, state)
+		SELECT new_id, n, n, 'PLANNED' FROM generate_series(1, task_count) n;
+	INSERT INTO amoro_meta.task_input SELECT new_id, t.ordinality, t.value FROM jsonb_array_elements(tasks) WITH ORDINALITY t;
+	PERFORM amoro_meta.set_runtime_status(target.table_id, CASE WHEN task_count = 0 THEN 400 WHEN kind = 'FULL' THEN 100
+		WHEN kind = 'MAJOR' THEN 200 ELSE 300 END, new_id), amoro_meta.announce_tasks(optimizer_group.group_name, task_count);
+	RETURN new_id;
+END;
+$$;
+COMMENT ON FUNCTION start_process(text, text, text, text, jsonb, integer, double precision) IS
+	'starts a process on a table with a task for each object of the array tasks, numbered from 1, and returns its id. process_type: MINOR, '
+	'MAJOR, FULL or the name of another action. The table need not be known here; its group is that of its runtime, else the one that its '
+	'catalog names, else default. priority: tasks of a greater one are handed out first (-100 to 100). quota: as the property '
+	'self-optimizing.quota of the table, which it overrides; 0.5 if neither is set. Without tasks it is ready to be committed. '
+	'Errors: 42710 the table has a process, 42704 no such group, AM101 the table is blocked for OPTIMIZE, 22004, 22023, 25006';
+REVOKE ALL ON FUNCTION start_process(text, text, text, text, jsonb, integer, double precision) FROM PUBLIC;
+
+CREATE FUNCTION finish_process(process_id bigint, error text DEFAULT NULL) RETURNS text
+	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	process amoro_meta.process := amoro_meta.lock_process(process_id);
+	outcome text := CASE WHEN error IS NULL THEN 'SUCCESS' ELSE 'FAILED' END;
+BEGIN
+	IF process.process_id IS NULL THEN
+		RAISE EXCEPTION 'process % does not exist', coalesce(process_id::text, 'null') USING ERRCODE = 'undefined_object';
+	ELSIF process.ended_at IS NOT NULL THEN
+		RAISE EXCEPTION 'process % has ended already', process_id USING ERRCODE = 'object_not_in_prerequisite_state',
+			DETAIL = format('It is %s since %s.', process.status, process.ended_at);
+	ELSIF error IS NULL AND process.committing_at IS NULL THEN
+		RAISE EXCEPTION 'process % is not ready to be committed', process_id USING ERRCODE = 'object_not_in_prerequisite_state',
+			DETAIL = 'Some of its tasks are not finished.', HINT = format('SELECT * FROM tasks WHERE process_id = %s;', process_id);
+	END IF;
+	PERFORM amoro_meta.end_process(process, outcome, error);
+	RETURN outcome;
+END;
+$$;
+COMMENT ON FUNCTION finish_process(bigint, text) IS
+	'records how a process ended: SUCCESS, once all of its tasks have succeeded and their results are committed, or FAILED with that error, '
+	'at any time; returns the one it is. Errors: 42704 no such process, 55000 it has ended or has unfinished tasks, 25006';
+REVOKE ALL ON FUNCTION finish_process(bigint, text) FROM PUBLIC;
+
+CREATE FUNCTION cancel_process(process_id bigint, reason text DEFAULT NULL) RETURNS text
+	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	process amoro_meta.process := amoro_meta.lock_process(process_id);
+BEGIN
+	IF process.process_id IS NULL THEN
+		RETURN 'unknown';
+	ELSIF process.ended_at IS NOT NULL THEN
+		RETURN 'already finished: ' || process.status;
+	END IF;
+	PERFORM amoro_meta.end_process(process, 'CANCELED', coalesce(reason, format('cancelled by %s', amoro_meta.calling_role())));
+	RETURN 'cancelled';
+END;
+$$;
+COMMENT ON FUNCTION cancel_process(bigint, text) IS
+	'cancels a process and answers definitely: cancelled, already finished: with its status, or unknown. No task of it is handed out any '
+	'more; optimizers that work on one are told when they touch, ack or complete. Errors: 25006';
+REVOKE ALL ON FUNCTION cancel_process(bigint, text) FROM PUBLIC;
