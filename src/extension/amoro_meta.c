@@ -18,6 +18,7 @@
 #include "procedure.h"
 #include "shmem.h"
 #include "sweep.h"
+#include "task_activity.h"
 #include "utils/builtins.h"
 
 AMORO_META_MODULE_MAGIC;
@@ -33,6 +34,7 @@ _PG_init(void)
 	procedure_install_callbacks();
 	sweep_install_callbacks();
 	explorer_install_callbacks();
+	task_install_callbacks();
 
 	/* Without preload the parts that need no coordinator work all the same (docs/protocol.md, section 2). */
 	if (!process_shared_preload_libraries_in_progress)

@@ -38,8 +38,13 @@ int			guc_max_terminal_sessions = 10000;
 int			guc_max_terminal_sessions_per_role = 1000;
 int			guc_max_removed_share = 20;
 int			guc_metadata_lease_fence_ms = 20000;
+int			guc_optimizer_heartbeat_timeout = 60 * 1000;
+int			guc_optimizing_check_interval = 5 * 1000;
 int			guc_refresh_interval = 60 * 1000;
 bool		guc_require_synchronous_tick = false;
+int			guc_task_ack_timeout = 30 * 1000;
+int			guc_task_execute_timeout = 3600 * 1000;
+int			guc_task_max_retries = 5;
 char	   *guc_terminal_sensitive_keys = NULL;
 int			guc_terminal_session_timeout = 1800;
 
@@ -247,10 +252,55 @@ define_explorer_settings(void)
 							 NULL, NULL, NULL);
 }
 
+/* Optimizers and their tasks. */
+static void
+define_task_settings(void)
+{
+	DefineCustomIntVariable( /* name= */ "amoro_meta.optimizer_heartbeat_timeout",
+							 /* short_desc= */ "How long an optimizer may be out of touch before it is unregistered and its tasks are reset.",
+							 /* long_desc= */ "0 or less means for ever.",
+							 /* valueAddr= */ &guc_optimizer_heartbeat_timeout,
+							 /* boot, min, max= */ 60 * 1000, -1, INT_MAX,
+							 /* context= */ PGC_SIGHUP, /* flags= */ GUC_UNIT_MS,
+							 NULL, NULL, NULL);
+
+	DefineCustomIntVariable( /* name= */ "amoro_meta.task_ack_timeout",
+							 /* short_desc= */ "How long a thread may take to acknowledge a task before it is given to another.",
+							 /* long_desc= */ "0 or less means for ever.",
+							 /* valueAddr= */ &guc_task_ack_timeout,
+							 /* boot, min, max= */ 30 * 1000, -1, INT_MAX,
+							 /* context= */ PGC_SIGHUP, /* flags= */ GUC_UNIT_MS,
+							 NULL, NULL, NULL);
+
+	DefineCustomIntVariable( /* name= */ "amoro_meta.task_execute_timeout",
+							 /* short_desc= */ "How long a thread may work on a task, from its last acknowledgement on, before it is given to another.",
+							 /* long_desc= */ "0 or less means for ever.",
+							 /* valueAddr= */ &guc_task_execute_timeout,
+							 /* boot, min, max= */ 3600 * 1000, -1, INT_MAX,
+							 /* context= */ PGC_SIGHUP, /* flags= */ GUC_UNIT_MS,
+							 NULL, NULL, NULL);
+
+	DefineCustomIntVariable( /* name= */ "amoro_meta.task_max_retries",
+							 /* short_desc= */ "How often a task that failed is tried again before its process fails.",
+							 /* long_desc= */ NULL,
+							 /* valueAddr= */ &guc_task_max_retries,
+							 /* boot, min, max= */ 5, 0, 1000000,
+							 /* context= */ PGC_SIGHUP, /* flags= */ 0,
+							 NULL, NULL, NULL);
+}
+
 /* How often the coordinator does what needs to be done again and again (sweep.c). */
 static void
 define_sweep_settings(void)
 {
+	DefineCustomIntVariable( /* name= */ "amoro_meta.optimizing_check_interval",
+							 /* short_desc= */ "How often optimizers and tasks are looked at whose time may be over.",
+							 /* long_desc= */ NULL,
+							 /* valueAddr= */ &guc_optimizing_check_interval,
+							 /* boot, min, max= */ 5 * 1000, 10, INT_MAX,
+							 /* context= */ PGC_SIGHUP, /* flags= */ GUC_UNIT_MS,
+							 NULL, NULL, NULL);
+
 	DefineCustomIntVariable( /* name= */ "amoro_meta.refresh_interval",
 							 /* short_desc= */ "How often the runtimes of the tables are compared with the properties of the tables.",
 							 /* long_desc= */ NULL,
@@ -309,6 +359,7 @@ guc_define(void)
 	define_terminal_settings();
 	define_explorer_settings();
 	define_sweep_settings();
+	define_task_settings();
 	DefineCustomBoolVariable( /* name= */ "amoro_meta.require_synchronous_tick",
 							 /* short_desc= */ "Grants leases only while a synchronous standby confirms that this server is the primary.",
 							 /* long_desc= */ "It must confirm a tick every eighth of amoro_meta.metadata_lease_fence_ms.",

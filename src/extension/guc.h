@@ -29,8 +29,13 @@ extern int	guc_max_removed_share;		/* percent */
 extern int	guc_max_terminal_sessions;
 extern int	guc_max_terminal_sessions_per_role;
 extern int	guc_metadata_lease_fence_ms;	/* ms */
+extern int	guc_optimizer_heartbeat_timeout;	/* ms */
+extern int	guc_optimizing_check_interval;	/* ms */
 extern int	guc_refresh_interval;		/* ms */
 extern bool guc_require_synchronous_tick;
+extern int	guc_task_ack_timeout;		/* ms */
+extern int	guc_task_execute_timeout;	/* ms */
+extern int	guc_task_max_retries;
 extern char *guc_terminal_sensitive_keys;
 extern int	guc_terminal_session_timeout;	/* s */
 

@@ -7,6 +7,7 @@
  */
 #include "postgres.h"
 
+#include "nodes/parsenodes.h"
 #include "procedure_sql.h"
 #include "utils/hsearch.h"
 #include "utils/snapmgr.h"
@@ -85,7 +86,8 @@ plan_statement(const char *sql, int count, const SqlArgument *arguments)
 	for (int i = 0; i < count; i++)
 		types[i] = arguments[i].type;
 
-	SPIPlanPtr	plan = SPI_prepare(sql, count, types);
+	/* one plan for all parameters: they look rows up by their keys */
+	SPIPlanPtr	plan = SPI_prepare_cursor(sql, count, types, CURSOR_OPT_GENERIC_PLAN);
 
 	if (plan == NULL)
 		elog(ERROR, "could not prepare \"%s\": %s", sql, SPI_result_code_string(SPI_result));

@@ -82,6 +82,17 @@ initialize_shared_memory(void)
 	}
 	AmoroShared->first_free_slot = 0;
 	ConditionVariableInit(&AmoroShared->procedure_ended);
+	for (int i = 0; i < TASK_CHANNELS; i++)
+	{
+		pg_atomic_init_u64(&AmoroShared->task_channels[i].announcements, 0);
+		ConditionVariableInit(&AmoroShared->task_channels[i].waiters);
+	}
+	for (int i = 0; i < TASK_COUNTER_PLACES; i++)
+	{
+		pg_atomic_init_u32(&AmoroShared->task_counters[i].database, InvalidOid);
+		for (int event = 0; event < TASK_EVENTS; event++)
+			pg_atomic_init_u64(&AmoroShared->task_counters[i].events[event], 0);
+	}
 }
 
 static void

@@ -16,6 +16,7 @@
 
 #include "clock.h"
 #include "compat.h"
+#include "port/atomics.h"
 #include "storage/condition_variable.h"
 #include "port/atomics.h"
 #include "storage/lwlock.h"
@@ -29,6 +30,8 @@
 #define PROBE_QUEUE_SIZE 16
 /* Room for the sweeps of sweep.c. */
 #define MAX_SWEEPS 16
+/* Groups share channels by their hash: who is woken for another group looks, and waits again. */
+#define TASK_CHANNELS 64
 
 /* The newest changes, to be carried in the answers of heartbeats: how many versions and bytes are kept, how many each may have. */
 #define NEWS_VERSIONS 256
@@ -179,6 +182,42 @@ typedef struct NodeSlot
 
 StaticAssertDecl(sizeof(NodeSlot) <= 256, "a slot is at most 256 bytes (see docs/performance.md)");
 
+/* Where optimizers of a group wait for tasks (task_activity.c). Nothing depends on it but how soon they look again. */
+typedef struct TaskChannel
+{
+	pg_atomic_uint64 announcements;
+	ConditionVariable waiters;
+} TaskChannel;
+
+/* What amoro_stat_task counts. */
+typedef enum TaskEvent
+{
+	TASK_POLL = 0,
+	TASK_EMPTY_POLL,
+	TASK_CLAIM,
+	TASK_OVER_QUOTA,
+	TASK_ACK,
+	TASK_STALE_ACK,
+	TASK_SUCCESS,
+	TASK_FAILURE,
+	TASK_RETRY,
+	TASK_RESET,
+	TASK_LATE_COMPLETION,
+	TASK_CANCELLED_COMPLETION,
+	TASK_EXPIRED_OPTIMIZER
+} TaskEvent;
+
+#define TASK_EVENTS (TASK_EXPIRED_OPTIMIZER + 1)
+
+/* Of one database, without a lock: a place is taken once and for all. */
+typedef struct TaskCounters
+{
+	pg_atomic_uint32 database;	/* InvalidOid: free */
+	pg_atomic_uint64 events[TASK_EVENTS];
+} TaskCounters;
+
+#define TASK_COUNTER_PLACES 64
+
 typedef struct AmoroSharedState
 {
 	LWLock	   *lock;
@@ -193,6 +232,8 @@ typedef struct AmoroSharedState
 	ConditionVariable procedure_ended;	/* in some database; who waits for one of its own looks again */
 	int32		slots_end;		/* no slot at or beyond this index was ever used */
 	int64		registrations;	/* how many there were in this server start */
+	TaskChannel task_channels[TASK_CHANNELS];
+	TaskCounters task_counters[TASK_COUNTER_PLACES];
 	/* after this struct: databases, then slots, then hash buckets */
 } AmoroSharedState;
 

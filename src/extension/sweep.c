@@ -39,6 +39,10 @@ typedef struct Sweep
 static const Sweep sweeps[] = {
 	{"purge_blockers", &guc_blocker_timeout},
 	{"refresh_table_runtimes", &guc_refresh_interval},
+	{"expire_optimizers", &guc_optimizing_check_interval},
+	{"reset_tasks", &guc_optimizing_check_interval},
+	{"settle_processes", &guc_optimizing_check_interval},
+	{"purge_history", &guc_refresh_interval},
 	{"purge_terminal_sessions", &guc_refresh_interval},
 };
 

@@ -13,9 +13,11 @@ CREATE TABLE amoro_meta.optimizer
 	registered_by	regrole NOT NULL,
 	registered_at	timestamptz NOT NULL,
 	touched_at		timestamptz NOT NULL,
-	draining		boolean NOT NULL DEFAULT false
+	draining		boolean NOT NULL DEFAULT false,
+	-- its token is good no more; the row stays until all that it held is given to others
+	expired_at		timestamptz
 ) WITH (fillfactor = 50);	-- touched every few seconds, in no index
-COMMENT ON TABLE amoro_meta.optimizer IS 'registered optimizers; a row is gone as soon as its optimizer is unregistered or expired';
+COMMENT ON TABLE amoro_meta.optimizer IS 'registered optimizers, until they are unregistered or expire';
 CREATE INDEX optimizer_group_name ON amoro_meta.optimizer (group_name);
 SELECT pg_catalog.pg_extension_config_dump('amoro_meta.optimizer', '');
 
@@ -36,7 +38,7 @@ BEGIN
 	IF token IS NULL THEN
 		RAISE EXCEPTION 'token must not be null' USING ERRCODE = 'null_value_not_allowed';
 	END IF;
-	IF EXISTS (SELECT FROM amoro_meta.optimizer o WHERE o.token = raise_unknown_optimizer.token) THEN
+	IF EXISTS (SELECT FROM amoro_meta.optimizer o WHERE o.token = raise_unknown_optimizer.token AND o.expired_at IS NULL) THEN
 		RAISE EXCEPTION 'permission denied for the optimizer' USING ERRCODE = 'insufficient_privilege',
 			DETAIL = 'Another role has registered it.', HINT = 'SELECT register_optimizer(…)';
 	END IF;
@@ -56,7 +58,7 @@ DECLARE
 	optimizer amoro_meta.optimizer;
 BEGIN
 	SELECT o.* INTO optimizer FROM amoro_meta.optimizer o
-		WHERE o.token = find_optimizer.token AND o.registered_by = amoro_meta.calling_role();
+		WHERE o.token = find_optimizer.token AND o.registered_by = amoro_meta.calling_role() AND o.expired_at IS NULL;
 	IF NOT FOUND THEN
 		PERFORM amoro_meta.raise_unknown_optimizer(token);
 	END IF;

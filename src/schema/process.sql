@@ -48,6 +48,7 @@ CREATE UNIQUE INDEX process_alive ON amoro_meta.process (table_key) WHERE ended_
 CREATE INDEX process_table ON amoro_meta.process (table_key, ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX process_waiting ON amoro_meta.process (queue_id, turn) WHERE waiting;
 CREATE INDEX process_alive_group ON amoro_meta.process (group_name) WHERE ended_at IS NULL;
+CREATE INDEX process_handed_out ON amoro_meta.process (process_id) WHERE ended_at IS NULL AND committing_at IS NULL AND NOT waiting;
 CREATE INDEX process_ended ON amoro_meta.process (ended_at) WHERE settled;
 CREATE INDEX process_unsettled ON amoro_meta.process (ended_at) WHERE ended_at IS NOT NULL AND NOT settled;
 SELECT pg_catalog.pg_extension_config_dump('amoro_meta.process', '');

@@ -109,19 +109,6 @@ COMMENT ON FUNCTION amoro_meta.announce_tasks(text, integer) IS
 	'wakes optimizers that wait for work of the group, as soon as the transaction is committed';
 REVOKE ALL ON FUNCTION amoro_meta.announce_tasks(text, integer) FROM PUBLIC;
 
-CREATE FUNCTION amoro_meta.task_announcements(group_name text) RETURNS bigint
-	LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
-	AS 'MODULE_PATHNAME', 'amoro_meta_task_announcements';
-COMMENT ON FUNCTION amoro_meta.task_announcements(text) IS 'grows with every announcement of tasks of the group; 0 without preload';
-REVOKE ALL ON FUNCTION amoro_meta.task_announcements(text) FROM PUBLIC;
-
-CREATE FUNCTION amoro_meta.wait_for_tasks(group_name text, seen bigint, wait_ms integer) RETURNS boolean
-	LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
-	AS 'MODULE_PATHNAME', 'amoro_meta_wait_for_tasks';
-COMMENT ON FUNCTION amoro_meta.wait_for_tasks(text, bigint, integer) IS
-	'waits until task_announcements is beyond seen, for up to a second, or wait_ms if that is less; false when the time ended first';
-REVOKE ALL ON FUNCTION amoro_meta.wait_for_tasks(text, bigint, integer) FROM PUBLIC;
-
 CREATE FUNCTION amoro_meta.count_task_event(event text) RETURNS void
 	LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
 	AS 'MODULE_PATHNAME', 'amoro_meta_count_task_event';
@@ -158,52 +145,15 @@ CREATE FUNCTION amoro_meta.highest_seat(process_id bigint) RETURNS integer
 COMMENT ON FUNCTION amoro_meta.highest_seat(bigint) IS 'the highest seat of a process that a task ever took, 0 when none did';
 REVOKE ALL ON FUNCTION amoro_meta.highest_seat(bigint) FROM PUBLIC;
 
--- Whoever takes a seat holds its advisory lock to the end of the transaction, so that no two take it.
-CREATE FUNCTION amoro_meta.take_seat(process_id bigint, quota_limit integer, own_seat integer,
-									 OUT seat integer, OUT seat_number integer)
-	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-	SET search_path = pg_catalog, pg_temp
-	AS $$
-DECLARE
-	highest integer := amoro_meta.highest_seat(process_id);
-	candidate integer;
-BEGIN
-	-- seats above the limit: it was higher once, or it was ignored where nothing else was to be had
-	IF highest > quota_limit AND quota_limit <=
-		(SELECT count(*) FROM (SELECT FROM amoro_meta.seats(process_id, 1, highest) s WHERE s.taken LIMIT quota_limit) s) THEN
-		RETURN;
-	END IF;
-	FOR candidate IN
-		SELECT s.seat FROM amoro_meta.seats(process_id, 1, least(highest + 1, quota_limit)) s
-		WHERE NOT s.taken ORDER BY s.seat = own_seat DESC, s.seat
-	LOOP
-		CONTINUE WHEN NOT pg_try_advisory_xact_lock(1095565315, hashint8(process_id) # candidate);
-		-- somebody may have taken it before the lock was got
-		SELECT s.seat, s.seat_number + 1 INTO seat, seat_number FROM amoro_meta.seats(process_id, candidate, candidate) s WHERE NOT s.taken;
-		EXIT WHEN FOUND;
-	END LOOP;
-END;
-$$;
-COMMENT ON FUNCTION amoro_meta.take_seat(bigint, integer, integer) IS
-	'a free seat of a process for the caller''s claim, own_seat if possible; null when as many tasks are handed out as the limit allows';
-REVOKE ALL ON FUNCTION amoro_meta.take_seat(bigint, integer, integer) FROM PUBLIC;
-
-CREATE FUNCTION amoro_meta.lowest_position(process_id bigint) RETURNS bigint
-	LANGUAGE sql VOLATILE PARALLEL UNSAFE
-	SET search_path = pg_catalog, pg_temp
-	AS $$
-	SELECT coalesce((SELECT f.position FROM amoro_meta.task_floor f WHERE f.process_id = lowest_position.process_id
-					 ORDER BY f.position DESC LIMIT 1), 0)
-	$$;
-COMMENT ON FUNCTION amoro_meta.lowest_position(bigint) IS 'position before which no task of a process is planned';
-REVOKE ALL ON FUNCTION amoro_meta.lowest_position(bigint) FROM PUBLIC;
-
 CREATE FUNCTION amoro_meta.first_planned(process_id bigint) RETURNS bigint
 	LANGUAGE sql VOLATILE PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 	SELECT t.position FROM amoro_meta.task t
-	WHERE t.process_id = first_planned.process_id AND t.position >= amoro_meta.lowest_position(first_planned.process_id) AND t.state = 'PLANNED'
+	-- a subquery, since a volatile function is no index condition
+	WHERE t.process_id = first_planned.process_id AND t.state = 'PLANNED' AND t.position >=
+		coalesce((SELECT f.position FROM amoro_meta.task_floor f WHERE f.process_id = first_planned.process_id
+				  ORDER BY f.position DESC LIMIT 1), 0)
 	ORDER BY t.position LIMIT 1
 	$$;
 COMMENT ON FUNCTION amoro_meta.first_planned(bigint) IS
@@ -290,6 +240,49 @@ CREATE FUNCTION amoro_meta.lowest_turn(queue_id bigint) RETURNS bigint
 COMMENT ON FUNCTION amoro_meta.lowest_turn(bigint) IS 'turn before which no process of a queue waits';
 REVOKE ALL ON FUNCTION amoro_meta.lowest_turn(bigint) FROM PUBLIC;
 
+-- Who holds the process may not wait for the runtime; one that somebody else has is left to settle_processes().
+CREATE FUNCTION amoro_meta.commit_if_done(process_id bigint) RETURNS boolean
+	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	target bigint := (SELECT p.table_id FROM amoro_meta.process p WHERE p.process_id = commit_if_done.process_id);
+BEGIN
+	IF amoro_meta.first_planned(process_id) IS NOT NULL
+		OR EXISTS (SELECT FROM amoro_meta.seats(process_id, 1, amoro_meta.highest_seat(process_id)) s WHERE s.taken) THEN
+		RETURN false;
+	END IF;
+	PERFORM FROM amoro_meta.table_runtime r WHERE r.table_id = target FOR NO KEY UPDATE SKIP LOCKED;
+	IF NOT FOUND AND EXISTS (SELECT FROM amoro_meta.table_runtime r WHERE r.table_id = target) THEN
+		RETURN false;
+	END IF;
+	UPDATE amoro_meta.process p SET stage = 'committing', committing_at = clock_timestamp(), waiting = false
+		WHERE p.process_id = commit_if_done.process_id AND p.ended_at IS NULL AND p.committing_at IS NULL;
+	IF FOUND THEN
+		PERFORM amoro_meta.set_runtime_status(target, 400, process_id);
+	END IF;
+	RETURN FOUND;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.commit_if_done(bigint) IS
+	'makes a process, whose row is locked, ready to be committed once none of its tasks is left';
+REVOKE ALL ON FUNCTION amoro_meta.commit_if_done(bigint) FROM PUBLIC;
+
+CREATE FUNCTION amoro_meta.retire_process(process_id bigint) RETURNS void
+	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+BEGIN
+	IF NOT amoro_meta.raise_task_floor(process_id) THEN
+		PERFORM amoro_meta.commit_if_done(process_id);
+		PERFORM amoro_meta.raise_queue_floor((SELECT p.queue_id FROM amoro_meta.process p WHERE p.process_id = retire_process.process_id));
+	END IF;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.retire_process(bigint) IS
+	'takes a process out of its queue where no task was found, if there surely is none';
+REVOKE ALL ON FUNCTION amoro_meta.retire_process(bigint) FROM PUBLIC;
+
 CREATE FUNCTION amoro_meta.milliseconds_since(began timestamptz, now timestamptz) RETURNS bigint
 	LANGUAGE sql IMMUTABLE PARALLEL SAFE
 	SET search_path = pg_catalog, pg_temp
@@ -336,115 +329,544 @@ COMMENT ON FUNCTION amoro_meta.return_task(bigint, integer, integer, boolean) IS
 	'false when that attempt is over, or the process: then the task is cancelled';
 REVOKE ALL ON FUNCTION amoro_meta.return_task(bigint, integer, integer, boolean) FROM PUBLIC;
 
--- The window serves the policy, the ring fairness: every other poll of a thread goes on where the last but one stopped.
-CREATE FUNCTION amoro_meta.claimable_processes(queue_id bigint, by_policy boolean, ring_turn bigint) RETURNS SETOF amoro_meta.process
-	LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 10
-	SET search_path = pg_catalog, pg_temp
-	AS $$
-	WITH floor (turn) AS (SELECT amoro_meta.lowest_turn(claimable_processes.queue_id))
-	(SELECT w.* FROM (SELECT p.* FROM amoro_meta.process p
-					  WHERE by_policy AND p.queue_id = claimable_processes.queue_id AND p.waiting AND p.turn >= (SELECT f.turn FROM floor f)
-					  ORDER BY p.turn LIMIT 32) w
-	 ORDER BY w.rank, w.turn)
-	UNION ALL
-	(SELECT p.* FROM amoro_meta.process p
-	 WHERE p.queue_id = claimable_processes.queue_id AND p.waiting AND p.turn > greatest(ring_turn, (SELECT f.turn - 1 FROM floor f))
-	 ORDER BY p.turn LIMIT 64)
-	UNION ALL
-	(SELECT p.* FROM amoro_meta.process p
-	 WHERE p.queue_id = claimable_processes.queue_id AND p.waiting AND p.turn >= (SELECT f.turn FROM floor f) AND p.turn <= ring_turn
-	 ORDER BY p.turn LIMIT 64)
-	$$;
-COMMENT ON FUNCTION amoro_meta.claimable_processes(bigint, boolean, bigint) IS
-	'processes of a queue that may have tasks waiting, in the order in which a thread tries them';
-REVOKE ALL ON FUNCTION amoro_meta.claimable_processes(bigint, boolean, bigint) FROM PUBLIC;
-
-CREATE FUNCTION amoro_meta.claim_from(process amoro_meta.process, optimizer_id bigint, thread_id integer, apart integer,
-									  OUT task_id integer, OUT attempt integer)
+CREATE FUNCTION amoro_meta.refuse_ack(token uuid, thread_id integer, process_id bigint, task_id integer, attempt integer) RETURNS text
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
-	lowest bigint := amoro_meta.lowest_position(process.process_id);
-	position bigint;
+	optimizer amoro_meta.optimizer := amoro_meta.find_optimizer(token);
+	task amoro_meta.task;
 BEGIN
-	LOOP
-		UPDATE amoro_meta.task t
-			SET state = 'SCHEDULED', attempt = t.attempt + 1, optimizer_id = claim_from.optimizer_id, thread_id = claim_from.thread_id,
-				claimed_at = clock_timestamp()
-			FROM (SELECT t.task_id FROM amoro_meta.task t
-				  WHERE t.process_id = process.process_id AND t.position >= lowest + apart AND t.state = 'PLANNED'
-				  ORDER BY t.position LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED) first
-			WHERE t.process_id = process.process_id AND t.task_id = first.task_id
-				-- once more, now that the task is ours: whoever blocks the table from now on does so after this claim
-				AND NOT amoro_meta.table_is_blocked(process.catalog_name, process.database_name, process.table_name, 'OPTIMIZE')
-			RETURNING t.task_id, t.attempt, t.position INTO task_id, attempt, position;
-		EXIT WHEN FOUND OR apart = 0;
-		apart := 0;
-	END LOOP;
-	IF position >= lowest + 128 OR
-		(position IS NULL AND NOT amoro_meta.table_is_blocked(process.catalog_name, process.database_name, process.table_name, 'OPTIMIZE')) THEN
-		IF NOT amoro_meta.raise_task_floor(process.process_id) THEN
-			PERFORM amoro_meta.raise_queue_floor(process.queue_id);
-		END IF;
+	IF thread_id IS NULL OR process_id IS NULL OR task_id IS NULL OR attempt IS NULL THEN
+		RAISE EXCEPTION 'thread_id, process_id, task_id and attempt must not be null' USING ERRCODE = 'null_value_not_allowed';
 	END IF;
+	SELECT t.* INTO task FROM amoro_meta.task t WHERE t.process_id = refuse_ack.process_id AND t.task_id = refuse_ack.task_id;
+	IF (task.optimizer_id, task.thread_id, task.attempt) = (optimizer.optimizer_id, refuse_ack.thread_id, refuse_ack.attempt) AND
+		EXISTS (SELECT FROM amoro_meta.process p WHERE p.process_id = refuse_ack.process_id AND p.ended_at IS NOT NULL) THEN
+		RETURN 'cancelled';
+	END IF;
+	PERFORM amoro_meta.count_task_event('stale_ack');
+	RAISE EXCEPTION 'attempt % of task % of process % is over', attempt, task_id, process_id USING ERRCODE = 'AM302',
+		DETAIL = CASE
+			WHEN task.task_id IS NULL THEN 'There is no such task.'
+			WHEN task.state IN ('SCHEDULED', 'ACKED') THEN format('Attempt %s of it is %s by another thread since %s.', task.attempt, task.state,
+				coalesce(task.acked_at, task.claimed_at))
+			ELSE format('The task is %s, after attempt %s.', task.state, task.attempt) END,
+		HINT = 'Drop it, and SELECT * FROM poll_task(…)';
 END;
 $$;
-COMMENT ON FUNCTION amoro_meta.claim_from(amoro_meta.process, bigint, integer, integer) IS
-	'claims a task of a process for a thread, null when there is none or the table is blocked; apart: how far from the first to begin to look';
-REVOKE ALL ON FUNCTION amoro_meta.claim_from(amoro_meta.process, bigint, integer, integer) FROM PUBLIC;
+COMMENT ON FUNCTION amoro_meta.refuse_ack(uuid, integer, bigint, integer, integer) IS
+	'why a task could not be acknowledged: returns cancelled, or raises AM302, AM301, 42501 or 22004';
+REVOKE ALL ON FUNCTION amoro_meta.refuse_ack(uuid, integer, bigint, integer, integer) FROM PUBLIC;
 
-CREATE FUNCTION amoro_meta.may_break_quota(group_name text) RETURNS boolean
-	LANGUAGE sql STABLE PARALLEL SAFE
-	SET search_path = pg_catalog, pg_temp
-	AS $$
-	SELECT lower(coalesce(g.properties->>'break-quota-limit-enabled', 'true')) = 'true' FROM amoro_meta.optimizer_group g
-	WHERE g.group_name = may_break_quota.group_name
-	$$;
-COMMENT ON FUNCTION amoro_meta.may_break_quota(text) IS
-	'whether a thread that finds nothing else takes a task of a table whose quota is used up: property break-quota-limit-enabled of the group';
-REVOKE ALL ON FUNCTION amoro_meta.may_break_quota(text) FROM PUBLIC;
-
-CREATE FUNCTION amoro_meta.claim_task(optimizer amoro_meta.optimizer, thread_id integer) RETURNS optimizing_task
+-- What complete_task does where it is not just one success among many. The process is locked before the task.
+CREATE FUNCTION amoro_meta.end_task(token uuid, thread_id integer, process_id bigint, task_id integer, attempt integer, error text) RETURNS text
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
-	last amoro_meta.task_claim;
-	queue amoro_meta.task_queue;
+	optimizer amoro_meta.optimizer := amoro_meta.find_optimizer(token);
 	process amoro_meta.process;
-	over_quota amoro_meta.process[] := '{}';
-	seat record;
-	claim record;
-	ring boolean;
+	task amoro_meta.task;
+	retries integer := current_setting('amoro_meta.task_max_retries')::integer;
+	now timestamptz;
 BEGIN
-	SELECT c.* INTO last FROM amoro_meta.task_claim c
-		WHERE c.optimizer_id = optimizer.optimizer_id AND c.thread_id = claim_task.thread_id ORDER BY c.number DESC LIMIT 1;
-	IF FOUND THEN
-		PERFORM amoro_meta.return_task(last.process_id, last.task_id, last.attempt, false);
+	IF thread_id IS NULL OR process_id IS NULL OR task_id IS NULL OR attempt IS NULL THEN
+		RAISE EXCEPTION 'thread_id, process_id, task_id and attempt must not be null' USING ERRCODE = 'null_value_not_allowed';
 	END IF;
-	IF optimizer.draining THEN
-		RETURN NULL;
+	IF error IS NOT NULL OR amoro_meta.first_planned(process_id) IS NULL THEN
+		process := amoro_meta.lock_process(process_id);
+	ELSE
+		SELECT p.* INTO process FROM amoro_meta.process p WHERE p.process_id = end_task.process_id;
 	END IF;
-	ring := coalesce(last.number, 0) % 2 = 1;
-	FOR queue IN SELECT q.* FROM amoro_meta.task_queue q WHERE q.group_name = optimizer.group_name ORDER BY q.priority DESC LOOP
-		FOR process IN SELECT * FROM amoro_meta.claimable_processes(queue.queue_id, NOT ring, coalesce(last.ring_turn, 0)) LOOP
-			SELECT * INTO seat FROM amoro_meta.take_seat(process.process_id,
-				amoro_meta.quota_limit(process.quota, process.group_name), CASE WHEN last.process_id = process.process_id THEN last.seat END);
-			IF seat.seat IS NULL THEN
-				over_quota := over_quota || process;
-				CONTINUE;
-			END IF;
-			SELECT * INTO claim FROM amoro_meta.claim_from(process, optimizer.optimizer_id, thread_id, 0);
-			CONTINUE WHEN claim.task_id IS NULL;
-			INSERT INTO amoro_meta.task_claim (optimizer_id, process_id, claimed_at, ring_turn, thread_id, number, task_id, attempt, seat, seat_number)
-				VALUES (optimizer.optimizer_id, process.process_id, clock_timestamp(), CASE WHEN ring THEN process.turn ELSE coalesce(last.ring_turn, 0) END,
-						claim_task.thread_id, coalesce(last.number, 0) + 1, claim.task_id, claim.attempt, seat.seat, seat.seat_number);
-			RETURN ROW(process.process_id, claim.task_id, claim.attempt, process.catalog_name, process.database_name, process.table_name,
-					   process.process_type, (SELECT i.input FROM amoro_meta.task_input i
-											  WHERE i.process_id = process.process_id AND i.task_id = claim.task_id));
-		END LOOP;
-	END LOOP;
-	RETURN NULL;
+	SELECT t.* INTO task FROM amoro_meta.task t
+		WHERE t.process_id = end_task.process_id AND t.task_id = end_task.task_id AND t.attempt = end_task.attempt
+			AND t.optimizer_id = optimizer.optimizer_id AND t.thread_id = end_task.thread_id
+		FOR NO KEY UPDATE;
+	now := clock_timestamp();
+	IF task.state IN ('SCHEDULED', 'ACKED', 'CANCELED') AND process.ended_at IS NOT NULL THEN
+		UPDATE amoro_meta.task t SET state = 'CANCELED', ended_at = now
+			WHERE t.process_id = end_task.process_id AND t.task_id = end_task.task_id AND t.state <> 'CANCELED';
+		RETURN 'cancelled';
+	ELSIF task.state IS DISTINCT FROM 'ACKED' THEN
+		RETURN 'ignored';
+	ELSIF error IS NOT NULL AND task.failures < retries THEN
+		PERFORM amoro_meta.return_task(process_id, task_id, attempt, true);
+		RETURN 'retry';
+	END IF;
+	UPDATE amoro_meta.task t
+		SET state = CASE WHEN error IS NULL THEN 'SUCCESS' ELSE 'FAILED' END::amoro_meta.task_state, ended_at = now,
+			failures = t.failures + (error IS NOT NULL)::integer, cost_ms = t.cost_ms + amoro_meta.milliseconds_since(t.acked_at, now)
+		WHERE t.process_id = end_task.process_id AND t.task_id = end_task.task_id;
+	IF error IS NULL THEN
+		PERFORM amoro_meta.commit_if_done(process_id);
+		RETURN 'success';
+	END IF;
+	PERFORM amoro_meta.end_process(process, 'FAILED', format('task %s failed %s times, at last with: %s', task_id, task.failures + 1, error));
+	RETURN 'failed';
 END;
 $$;
+COMMENT ON FUNCTION amoro_meta.end_task(uuid, integer, bigint, integer, integer, text) IS
+	'ends an attempt of a task, and what follows from that for its process; the answer of complete_task';
+REVOKE ALL ON FUNCTION amoro_meta.end_task(uuid, integer, bigint, integer, integer, text) FROM PUBLIC;
+
+-- The plans of the three functions that follow are lookups, even where a table was empty when they were made.
+CREATE FUNCTION poll_task(token uuid, thread_id integer, wait interval DEFAULT '0') RETURNS optimizing_task
+	LANGUAGE c VOLATILE SECURITY DEFINER PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	SET enable_seqscan = off
+	SET enable_bitmapscan = off
+	AS 'MODULE_PATHNAME', 'amoro_meta_poll_task';
+COMMENT ON FUNCTION poll_task(uuid, integer, interval) IS
+	'hands out a task to a thread of an optimizer, or null: after wait (0 to 5 seconds) if there is none until then. A task that the thread '
+	'still holds from before is reset: it works on it no longer. Errors: AM301 unknown token, 42501 token of another role, 22004, 22023, 25006';
+REVOKE ALL ON FUNCTION poll_task(uuid, integer, interval) FROM PUBLIC;
+
+CREATE FUNCTION ack_task(token uuid, thread_id integer, process_id bigint, task_id integer, attempt integer) RETURNS text
+	LANGUAGE c VOLATILE SECURITY DEFINER PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	SET enable_seqscan = off
+	SET enable_bitmapscan = off
+	AS 'MODULE_PATHNAME', 'amoro_meta_ack_task';
+COMMENT ON FUNCTION ack_task(uuid, integer, bigint, integer, integer) IS
+	'says that a thread begins to work on the task it was handed out, or is still at work: amoro_meta.task_execute_timeout counts from the '
+	'last ack. Returns acked, or cancelled when its process was: then drop it. '
+	'Errors: AM302 that attempt is over, drop it; AM301 unknown token, 42501 token of another role, 22004, 25006';
+REVOKE ALL ON FUNCTION ack_task(uuid, integer, bigint, integer, integer) FROM PUBLIC;
+
+CREATE FUNCTION complete_task(token uuid, thread_id integer, process_id bigint, task_id integer, attempt integer,
+							  output bytea DEFAULT NULL, error text DEFAULT NULL, metrics jsonb DEFAULT '{}') RETURNS text
+	LANGUAGE c VOLATILE SECURITY DEFINER PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	SET enable_seqscan = off
+	SET enable_bitmapscan = off
+	AS 'MODULE_PATHNAME', 'amoro_meta_complete_task';
+COMMENT ON FUNCTION complete_task(uuid, integer, bigint, integer, integer, bytea, text, jsonb) IS
+	'reports the end of a task that was acknowledged; error: why it failed. Returns success, retry (it failed and is planned again), failed '
+	'(it did more than amoro_meta.task_max_retries times, and so does its process), cancelled (its process is over), or ignored: that attempt '
+	'is over or was not acknowledged, nothing has changed, drop it. Errors: AM301 unknown token, 42501 token of another role, 22004, 22023, 25006';
+REVOKE ALL ON FUNCTION complete_task(uuid, integer, bigint, integer, integer, bytea, text, jsonb) FROM PUBLIC;
+
+-- The newest claim of each thread: nothing older can still be held.
+CREATE FUNCTION amoro_meta.held_tasks(optimizer_id bigint, thread_count integer)
+	RETURNS TABLE (thread_id integer, process_id bigint, task_id integer, attempt integer, state amoro_meta.task_state,
+				   claimed_at timestamptz, acked_at timestamptz, process_ended boolean)
+	LANGUAGE sql VOLATILE SECURITY DEFINER PARALLEL UNSAFE ROWS 16
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+	SELECT c.thread_id, c.process_id, c.task_id, c.attempt, t.state, t.claimed_at, t.acked_at, t.process_ended
+	FROM generate_series(0, thread_count - 1) thread (id)
+		CROSS JOIN LATERAL
+			(SELECT c.thread_id, c.process_id, c.task_id, c.attempt FROM amoro_meta.task_claim c
+			 WHERE c.optimizer_id = held_tasks.optimizer_id AND c.thread_id = thread.id ORDER BY c.number DESC LIMIT 1) c
+		CROSS JOIN LATERAL
+			(SELECT t.state, t.claimed_at, t.acked_at, p.ended_at IS NOT NULL AS process_ended
+			 FROM amoro_meta.task t JOIN amoro_meta.process p USING (process_id)
+			 WHERE t.process_id = c.process_id AND t.task_id = c.task_id AND t.attempt = c.attempt AND t.optimizer_id = held_tasks.optimizer_id
+				AND t.state IN ('SCHEDULED', 'ACKED', 'CANCELED') LIMIT 1) t
+	$$;
+COMMENT ON FUNCTION amoro_meta.held_tasks(bigint, integer) IS
+	'what the threads of an optimizer are handed out, with what was cancelled since';
+REVOKE ALL ON FUNCTION amoro_meta.held_tasks(bigint, integer) FROM PUBLIC;
+
+-- One that cannot be reset stands in the way of no other, and is tried again.
+CREATE FUNCTION amoro_meta.reset_task(process_id bigint, task_id integer, attempt integer) RETURNS boolean
+	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	SET lock_timeout = '100ms'
+	AS $$
+BEGIN
+	PERFORM amoro_meta.return_task(process_id, task_id, attempt, false);
+	RETURN true;
+EXCEPTION WHEN OTHERS THEN
+	RAISE LOG 'task % of process % could not be reset: %: %', task_id, process_id, SQLSTATE, SQLERRM;
+	RETURN false;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.reset_task(bigint, integer, integer) IS
+	'return_task for a sweep: does not wait long, and an error is logged; false then';
+REVOKE ALL ON FUNCTION amoro_meta.reset_task(bigint, integer, integer) FROM PUBLIC;
+
+CREATE FUNCTION amoro_meta.remove_optimizer(optimizer amoro_meta.optimizer) RETURNS void
+	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	done boolean;
+BEGIN
+	-- first of all the token is good for nothing more: what is reset is not reported on by this optimizer any more
+	UPDATE amoro_meta.optimizer o SET expired_at = clock_timestamp()
+		WHERE o.optimizer_id = optimizer.optimizer_id AND o.expired_at IS NULL;
+	SELECT bool_and(amoro_meta.reset_task(h.process_id, h.task_id, h.attempt)) INTO done
+		FROM amoro_meta.held_tasks(optimizer.optimizer_id, optimizer.thread_count) h WHERE h.state <> 'CANCELED';
+	IF coalesce(done, true) THEN
+		DELETE FROM amoro_meta.optimizer o WHERE o.optimizer_id = optimizer.optimizer_id;
+	END IF;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.remove_optimizer(amoro_meta.optimizer) IS
+	'ends an optimizer whose advisory lock the caller holds, and gives what it worked on to others';
+REVOKE ALL ON FUNCTION amoro_meta.remove_optimizer(amoro_meta.optimizer) FROM PUBLIC;
+
+CREATE FUNCTION touch_optimizer(token uuid) RETURNS TABLE (thread_id integer, process_id bigint, task_id integer, attempt integer)
+	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	optimizer amoro_meta.optimizer;
+BEGIN
+	UPDATE amoro_meta.optimizer o SET touched_at = clock_timestamp()
+		WHERE o.token = touch_optimizer.token AND o.registered_by = amoro_meta.calling_role() AND o.expired_at IS NULL
+		RETURNING o.* INTO optimizer;
+	IF NOT FOUND THEN
+		PERFORM amoro_meta.timeline_id(), amoro_meta.raise_unknown_optimizer(token);
+	END IF;
+	RETURN QUERY SELECT h.thread_id, h.process_id, h.task_id, h.attempt
+		FROM amoro_meta.held_tasks(optimizer.optimizer_id, optimizer.thread_count) h WHERE h.process_ended;
+END;
+$$;
+COMMENT ON FUNCTION touch_optimizer(uuid) IS
+	'says that an optimizer is alive, which it has to within amoro_meta.optimizer_heartbeat_timeout, and returns the tasks that its threads '
+	'were handed out and whose processes are over since, cancelled or failed: it drops them. '
+	'Errors: AM301 unknown token, register again; 42501 token of another role, 22004, 25006';
+REVOKE ALL ON FUNCTION touch_optimizer(uuid) FROM PUBLIC;
+
+CREATE FUNCTION unregister_optimizer(token uuid) RETURNS boolean
+	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	optimizer amoro_meta.optimizer;
+BEGIN
+	IF token IS NULL THEN
+		RAISE EXCEPTION 'token must not be null' USING ERRCODE = 'null_value_not_allowed';
+	END IF;
+	-- against polls that are under way
+	PERFORM amoro_meta.timeline_id(), pg_advisory_xact_lock(1095565313, uuid_hash(token));
+	SELECT o.* INTO optimizer FROM amoro_meta.optimizer o WHERE o.token = unregister_optimizer.token AND o.expired_at IS NULL FOR UPDATE;
+	IF NOT FOUND THEN
+		RETURN false;
+	END IF;
+	IF optimizer.registered_by <> amoro_meta.calling_role() THEN
+		PERFORM amoro_meta.raise_unknown_optimizer(token);
+	END IF;
+	PERFORM amoro_meta.remove_optimizer(optimizer);
+	RETURN true;
+END;
+$$;
+COMMENT ON FUNCTION unregister_optimizer(uuid) IS
+	'ends an optimizer; what it worked on is given to others. False when there is no such token, as after the first of two calls. '
+	'Errors: 42501 token of another role, 22004, 25006';
+REVOKE ALL ON FUNCTION unregister_optimizer(uuid) FROM PUBLIC;
+
+CREATE FUNCTION drain_optimizer(optimizer_id bigint, draining boolean DEFAULT true) RETURNS integer
+	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	optimizer amoro_meta.optimizer;
+BEGIN
+	IF draining IS NULL THEN
+		RAISE EXCEPTION 'draining must not be null' USING ERRCODE = 'null_value_not_allowed';
+	END IF;
+	SELECT o.* INTO optimizer FROM amoro_meta.optimizer o WHERE o.optimizer_id = drain_optimizer.optimizer_id AND o.expired_at IS NULL;
+	IF FOUND THEN
+		-- waits for polls that are under way: from then on it is handed out nothing
+		PERFORM pg_advisory_xact_lock(1095565313, uuid_hash(optimizer.token));
+		UPDATE amoro_meta.optimizer o SET draining = drain_optimizer.draining
+			WHERE o.optimizer_id = drain_optimizer.optimizer_id AND o.expired_at IS NULL;
+	END IF;
+	IF NOT FOUND THEN
+		RAISE EXCEPTION 'optimizer % does not exist', coalesce(optimizer_id::text, 'null') USING ERRCODE = 'undefined_object';
+	END IF;
+	RETURN (SELECT count(*) FROM amoro_meta.held_tasks(optimizer.optimizer_id, optimizer.thread_count) h WHERE NOT h.process_ended);
+END;
+$$;
+COMMENT ON FUNCTION drain_optimizer(bigint, boolean) IS
+	'lets an optimizer finish what it works on and hands out nothing more to it, or, draining => false, goes on to do so. Returns how many '
+	'tasks it still works on: at 0 it can be stopped. Errors: 42704 no such optimizer, 22004, 25006';
+REVOKE ALL ON FUNCTION drain_optimizer(bigint, boolean) FROM PUBLIC;
+
+CREATE FUNCTION expire_optimizers() RETURNS bigint
+	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	timeout interval := amoro_meta.duration_setting('optimizer_heartbeat_timeout');
+	optimizer amoro_meta.optimizer;
+	expired bigint := 0;
+BEGIN
+	PERFORM amoro_meta.timeline_id();
+	FOR optimizer IN
+		SELECT o.* FROM amoro_meta.optimizer o
+		WHERE o.expired_at IS NOT NULL OR (timeout > interval '0' AND o.touched_at <= clock_timestamp() - timeout)
+		ORDER BY o.touched_at LIMIT amoro_meta.sweep_batch() FOR UPDATE SKIP LOCKED
+	LOOP
+		-- one whose poll is under way is not out of touch
+		CONTINUE WHEN NOT pg_try_advisory_xact_lock(1095565313, uuid_hash(optimizer.token));
+		PERFORM amoro_meta.remove_optimizer(optimizer);
+		IF optimizer.expired_at IS NULL THEN
+			expired := expired + 1;
+			PERFORM amoro_meta.count_task_event('expired_optimizer');
+		END IF;
+	END LOOP;
+	RETURN expired;
+END;
+$$;
+COMMENT ON FUNCTION expire_optimizers() IS
+	'sweep: unregisters optimizers that were not touched within amoro_meta.optimizer_heartbeat_timeout, gives what they worked on to others, '
+	'and returns how many. Errors: 25006';
+REVOKE ALL ON FUNCTION expire_optimizers() FROM PUBLIC;
+
+CREATE FUNCTION reset_tasks() RETURNS bigint
+	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	ack_timeout interval := amoro_meta.duration_setting('task_ack_timeout');
+	execute_timeout interval := amoro_meta.duration_setting('task_execute_timeout');
+	reset bigint;
+BEGIN
+	PERFORM amoro_meta.timeline_id();
+	SELECT count(*) INTO reset
+		FROM (SELECT h.process_id, h.task_id, h.attempt
+			  FROM amoro_meta.optimizer o CROSS JOIN LATERAL amoro_meta.held_tasks(o.optimizer_id, o.thread_count) h
+			  WHERE (h.state = 'SCHEDULED' AND ack_timeout > interval '0' AND h.claimed_at <= clock_timestamp() - ack_timeout)
+				OR (h.state = 'ACKED' AND execute_timeout > interval '0' AND h.acked_at <= clock_timestamp() - execute_timeout)
+			  ORDER BY h.process_id, h.task_id LIMIT amoro_meta.sweep_batch()) late
+		WHERE amoro_meta.reset_task(late.process_id, late.task_id, late.attempt);
+	RETURN reset;
+END;
+$$;
+COMMENT ON FUNCTION reset_tasks() IS
+	'sweep: gives tasks to others that were not acknowledged within amoro_meta.task_ack_timeout, or not completed within '
+	'amoro_meta.task_execute_timeout of their last acknowledgement, and returns how many. Errors: 25006';
+REVOKE ALL ON FUNCTION reset_tasks() FROM PUBLIC;
+
+-- Planned ones from the floor on, which follows; then those that are handed out, by their seats.
+CREATE FUNCTION amoro_meta.cancel_tasks(process_id bigint, task_limit integer) RETURNS integer
+	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	cancelled integer;
+	reached bigint;
+BEGIN
+	WITH planned AS
+	(
+		SELECT t.task_id FROM amoro_meta.task t
+		WHERE t.process_id = cancel_tasks.process_id AND t.state = 'PLANNED' AND t.position >=
+			coalesce((SELECT f.position FROM amoro_meta.task_floor f WHERE f.process_id = cancel_tasks.process_id
+					  ORDER BY f.position DESC LIMIT 1), 0)
+		ORDER BY t.position LIMIT task_limit FOR NO KEY UPDATE
+	),
+	changed AS
+	(
+		UPDATE amoro_meta.task t SET state = 'CANCELED', ended_at = clock_timestamp() FROM planned p
+			WHERE t.process_id = cancel_tasks.process_id AND t.task_id = p.task_id RETURNING t.position
+	)
+	SELECT count(*), max(c.position) INTO cancelled, reached FROM changed c;
+	IF cancelled > 0 THEN
+		INSERT INTO amoro_meta.task_floor VALUES (process_id, reached + 1) ON CONFLICT DO NOTHING;
+	ELSE
+		UPDATE amoro_meta.task t SET state = 'CANCELED', ended_at = clock_timestamp()
+			FROM amoro_meta.seats(cancel_tasks.process_id, 1, amoro_meta.highest_seat(cancel_tasks.process_id)) s
+			WHERE s.taken AND t.process_id = cancel_tasks.process_id AND t.task_id = s.task_id AND t.attempt = s.attempt
+				AND t.state IN ('SCHEDULED', 'ACKED');
+	END IF;
+	RETURN cancelled;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.cancel_tasks(bigint, integer) IS
+	'cancels so many planned tasks of a process that is over, and returns how many it were; once there are none, those that are handed out';
+REVOKE ALL ON FUNCTION amoro_meta.cancel_tasks(bigint, integer) FROM PUBLIC;
+
+CREATE FUNCTION settle_processes() RETURNS bigint
+	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	SET lock_timeout = '100ms'
+	AS $$
+DECLARE
+	target bigint;
+	first bigint;
+	treated bigint := 0;
+	batch integer := amoro_meta.sweep_batch();
+BEGIN
+	PERFORM amoro_meta.timeline_id();
+	-- the last tasks of a process may have ended without seeing each other; begins anywhere, since most are just at work
+	SELECT min(p.process_id) + floor(random() * (max(p.process_id) - min(p.process_id) + 1)) INTO first
+		FROM amoro_meta.process p WHERE p.ended_at IS NULL AND p.committing_at IS NULL AND NOT p.waiting;
+	FOR target IN
+		(SELECT p.process_id FROM amoro_meta.process p
+		 WHERE p.ended_at IS NULL AND p.committing_at IS NULL AND NOT p.waiting AND p.process_id >= first ORDER BY p.process_id LIMIT 100)
+		UNION ALL
+		(SELECT p.process_id FROM amoro_meta.process p
+		 WHERE p.ended_at IS NULL AND p.committing_at IS NULL AND NOT p.waiting AND p.process_id < first ORDER BY p.process_id LIMIT 100)
+	LOOP
+		PERFORM FROM amoro_meta.process p WHERE p.process_id = target AND p.ended_at IS NULL FOR NO KEY UPDATE SKIP LOCKED;
+		IF FOUND AND amoro_meta.commit_if_done(target) THEN
+			treated := treated + 1;
+		END IF;
+	END LOOP;
+	FOR target IN
+		SELECT p.process_id FROM amoro_meta.process p WHERE p.ended_at IS NOT NULL AND NOT p.settled
+		ORDER BY p.ended_at LIMIT 100 FOR NO KEY UPDATE SKIP LOCKED
+	LOOP
+		EXIT WHEN treated >= batch;
+		treated := treated + 1 + amoro_meta.cancel_tasks(target, batch);
+		IF amoro_meta.first_planned(target) IS NULL THEN
+			PERFORM amoro_meta.cancel_tasks(target, batch);
+			UPDATE amoro_meta.process p
+				SET settled = true, busy_ms = (SELECT coalesce(sum(t.cost_ms), 0) FROM amoro_meta.task t WHERE t.process_id = target)
+				WHERE p.process_id = target;
+		END IF;
+	END LOOP;
+	RETURN treated;
+END;
+$$;
+COMMENT ON FUNCTION settle_processes() IS
+	'sweep: marks what is left of the tasks of processes that have ended as cancelled, sums up the time they took, and looks after processes '
+	'whose last tasks have ended; returns how much it did. Errors: 25006';
+REVOKE ALL ON FUNCTION settle_processes() FROM PUBLIC;
+
+-- Task ids have no gaps, so each call knows where the one before has stopped.
+CREATE FUNCTION amoro_meta.purge_process(process amoro_meta.process, task_limit integer) RETURNS boolean
+	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	rest integer := greatest(process.task_count - task_limit, 0);
+	claims integer;
+BEGIN
+	DELETE FROM amoro_meta.task_result r WHERE r.process_id = process.process_id AND r.task_id > rest;
+	DELETE FROM amoro_meta.task_input i WHERE i.process_id = process.process_id AND i.task_id > rest;
+	DELETE FROM amoro_meta.task t WHERE t.process_id = process.process_id AND t.task_id > rest;
+	DELETE FROM amoro_meta.task_claim c
+		WHERE c.ctid = ANY (ARRAY(SELECT c.ctid FROM amoro_meta.task_claim c WHERE c.process_id = process.process_id LIMIT 2 * task_limit));
+	GET DIAGNOSTICS claims = ROW_COUNT;
+	IF rest > 0 OR claims = 2 * task_limit THEN
+		UPDATE amoro_meta.process p SET task_count = rest WHERE p.process_id = process.process_id;
+		RETURN false;
+	END IF;
+	DELETE FROM amoro_meta.task_floor f WHERE f.process_id = process.process_id;
+	DELETE FROM amoro_meta.process p WHERE p.process_id = process.process_id;
+	RETURN true;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.purge_process(amoro_meta.process, integer) IS
+	'deletes so many tasks of a process from the end, and with the last one the process: true then';
+REVOKE ALL ON FUNCTION amoro_meta.purge_process(amoro_meta.process, integer) FROM PUBLIC;
+
+CREATE FUNCTION purge_history() RETURNS bigint
+	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	batch integer := amoro_meta.sweep_batch();
+	retention interval := amoro_meta.duration_setting('history_retention');
+	process amoro_meta.process;
+	treated bigint := 0;
+BEGIN
+	PERFORM amoro_meta.timeline_id();
+	FOR process IN
+		SELECT p.* FROM amoro_meta.process p WHERE p.settled AND p.ended_at <= clock_timestamp() - retention
+		ORDER BY p.ended_at LIMIT batch FOR UPDATE SKIP LOCKED
+	LOOP
+		EXIT WHEN treated >= batch;
+		treated := treated + 1 + least(process.task_count, batch);
+		PERFORM amoro_meta.purge_process(process, batch);
+	END LOOP;
+	-- all but the newest floors
+	DELETE FROM amoro_meta.queue_floor f
+		WHERE (f.queue_id, f.turn) IN
+			(SELECT f.queue_id, f.turn FROM amoro_meta.task_queue q CROSS JOIN LATERAL
+				(SELECT f.queue_id, f.turn FROM amoro_meta.queue_floor f WHERE f.queue_id = q.queue_id ORDER BY f.turn DESC OFFSET 1 LIMIT batch) f);
+	RETURN least(treated, batch);
+END;
+$$;
+COMMENT ON FUNCTION purge_history() IS
+	'sweep: deletes processes that ended longer than amoro_meta.history_retention ago, with their tasks, a batch at a time; returns how many '
+	'rows it treated. Errors: 25006';
+REVOKE ALL ON FUNCTION purge_history() FROM PUBLIC;
+
+CREATE FUNCTION amoro_meta.task_events(OUT event text, OUT count bigint) RETURNS SETOF record
+	LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
+	AS 'MODULE_PATHNAME', 'amoro_meta_task_events';
+COMMENT ON FUNCTION amoro_meta.task_events() IS 'what happened to tasks of this database since the server started; counts are null without preload';
+REVOKE ALL ON FUNCTION amoro_meta.task_events() FROM PUBLIC;
+
+CREATE VIEW optimizers AS
+	SELECT o.optimizer_id, o.group_name, o.container_name, o.resource_id, o.thread_count, o.memory_mb, o.properties,
+		CASE WHEN o.expired_at IS NOT NULL THEN 'expired' WHEN o.draining THEN 'draining' ELSE 'registered' END AS state,
+		o.registered_by, o.registered_at, o.touched_at
+	FROM amoro_meta.optimizer o;
+COMMENT ON VIEW optimizers IS 'optimizers; their tokens are shown to nobody. expired: what it worked on is being given to others';
+
+CREATE VIEW processes AS
+	SELECT p.process_id, p.catalog_name, p.database_name, p.table_name, p.table_id, p.group_name,
+		(SELECT q.priority FROM amoro_meta.task_queue q WHERE q.queue_id = p.queue_id) AS priority,
+		p.process_type, p.status, p.stage, p.quota, p.task_count, p.started_by, p.started_at, p.committing_at, p.ended_at, p.reason
+	FROM amoro_meta.process p;
+COMMENT ON VIEW processes IS
+	'processes, those that have ended for amoro_meta.history_retention. status: RUNNING until its end, then SUCCESS, FAILED, CANCELED or '
+	'CLOSED (its table is gone or optimized no longer); stage committing: all tasks have succeeded, finish_process is due';
+
+CREATE VIEW tasks AS
+	SELECT t.process_id, t.task_id, p.catalog_name, p.database_name, p.table_name,
+		CASE WHEN p.ended_at IS NOT NULL AND t.state IN ('PLANNED', 'SCHEDULED', 'ACKED') THEN 'CANCELED' ELSE t.state::text END AS state,
+		t.attempt, t.failures, t.resets, t.optimizer_id, t.thread_id, t.claimed_at, t.acked_at, t.ended_at, t.cost_ms,
+		(SELECT i.input FROM amoro_meta.task_input i WHERE i.process_id = t.process_id AND i.task_id = t.task_id) AS input,
+		(SELECT r.output FROM amoro_meta.task_result r WHERE r.process_id = t.process_id AND r.task_id = t.task_id
+		 ORDER BY r.attempt DESC LIMIT 1) AS output,
+		(SELECT r.error FROM amoro_meta.task_result r WHERE r.process_id = t.process_id AND r.task_id = t.task_id
+		 ORDER BY r.attempt DESC LIMIT 1) AS error,
+		(SELECT r.metrics FROM amoro_meta.task_result r WHERE r.process_id = t.process_id AND r.task_id = t.task_id
+		 ORDER BY r.attempt DESC LIMIT 1) AS metrics
+	FROM amoro_meta.task t JOIN amoro_meta.process p USING (process_id);
+COMMENT ON VIEW tasks IS
+	'tasks. A SCHEDULED one is given to another thread at claimed_at + amoro_meta.task_ack_timeout, an ACKED one at acked_at + '
+	'amoro_meta.task_execute_timeout, both when their optimizer is gone, or its thread polls again; resets counts that, failures what was '
+	'reported. output, error and metrics are those of the last attempt that was reported on';
+
+CREATE VIEW amoro_stat_optimizer AS
+	SELECT o.optimizer_id, o.group_name, o.thread_count, held.scheduled, held.acked,
+		o.thread_count - held.scheduled - held.acked AS idle, clock_timestamp() - o.touched_at AS untouched_for
+	FROM amoro_meta.optimizer o CROSS JOIN LATERAL
+		(SELECT count(*) FILTER (WHERE h.state = 'SCHEDULED') AS scheduled, count(*) FILTER (WHERE h.state = 'ACKED') AS acked
+		 FROM amoro_meta.held_tasks(o.optimizer_id, o.thread_count) h WHERE NOT h.process_ended) held;
+COMMENT ON VIEW amoro_stat_optimizer IS 'what the threads of each optimizer are at';
+
+CREATE VIEW amoro_stat_task AS
+	SELECT max(e.count) FILTER (WHERE e.event = 'poll') AS polls,
+		max(e.count) FILTER (WHERE e.event = 'empty_poll') AS empty_polls,
+		max(e.count) FILTER (WHERE e.event = 'claim') AS claims,
+		max(e.count) FILTER (WHERE e.event = 'over_quota') AS claims_over_quota,
+		max(e.count) FILTER (WHERE e.event = 'ack') AS acks,
+		max(e.count) FILTER (WHERE e.event = 'stale_ack') AS stale_acks,
+		max(e.count) FILTER (WHERE e.event = 'success') AS successes,
+		max(e.count) FILTER (WHERE e.event = 'failure') AS failures,
+		max(e.count) FILTER (WHERE e.event = 'retry') AS retries,
+		max(e.count) FILTER (WHERE e.event = 'reset') AS resets,
+		max(e.count) FILTER (WHERE e.event = 'late_completion') AS late_completions,
+		max(e.count) FILTER (WHERE e.event = 'cancelled_completion') AS cancelled_completions,
+		max(e.count) FILTER (WHERE e.event = 'expired_optimizer') AS expired_optimizers
+	FROM amoro_meta.task_events() e;
+COMMENT ON VIEW amoro_stat_task IS
+	'calls of this database since the server started, also those that were rolled back; null without preload';
+REVOKE ALL ON amoro_stat_optimizer, amoro_stat_task FROM PUBLIC;
+GRANT SELECT ON amoro_stat_optimizer, amoro_stat_task TO pg_monitor;
+-- a view checks the functions in it against its reader
+GRANT EXECUTE ON FUNCTION amoro_meta.task_events(), amoro_meta.held_tasks(bigint, integer) TO pg_monitor;
+
+INSERT INTO amoro_meta.access_rule (access_kind, object_kind, object_name)
+	SELECT k, 'view', n FROM unnest(ARRAY['reader', 'operator', 'admin']) k, unnest(ARRAY['optimizers', 'processes', 'tasks']) n
+	UNION ALL
+	SELECT k, 'view', n FROM unnest(ARRAY['operator', 'admin']) k, unnest(ARRAY['amoro_stat_optimizer', 'amoro_stat_task']) n
+	UNION ALL
+	SELECT k, 'function', n FROM unnest(ARRAY['operator', 'admin']) k, unnest(ARRAY['amoro_meta.task_events', 'amoro_meta.held_tasks']) n
+	UNION ALL
+	SELECT 'optimizer', 'function', n FROM unnest(ARRAY['register_optimizer', 'touch_optimizer', 'unregister_optimizer', 'poll_task',
+		'ack_task', 'complete_task']) n
+	UNION ALL
+	SELECT 'operator', 'function', n FROM unnest(ARRAY['start_process', 'finish_process', 'cancel_process', 'drain_optimizer',
+		'expire_optimizers', 'reset_tasks', 'settle_processes', 'purge_history']) n;
