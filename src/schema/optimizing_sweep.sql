@@ -8,7 +8,7 @@ CREATE FUNCTION amoro_meta.held_tasks(optimizer_id bigint, thread_count integer)
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 	SELECT c.thread_id, c.process_id, c.task_id, c.attempt, t.state, t.claimed_at, t.acked_at, t.process_ended
-	FROM generate_series(0, thread_count - 1) thread (id)
+	FROM generate_series(0, least(thread_count, 65536) - 1) thread (id)
 		CROSS JOIN LATERAL
 			(SELECT c.thread_id, c.process_id, c.task_id, c.attempt FROM amoro_meta.task_claim c
 			 WHERE c.optimizer_id = held_tasks.optimizer_id AND c.thread_id = thread.id ORDER BY c.number DESC LIMIT 1) c
@@ -223,8 +223,8 @@ BEGIN
 		INSERT INTO amoro_meta.task_floor VALUES (process_id, reached + 1) ON CONFLICT DO NOTHING;
 	ELSE
 		UPDATE amoro_meta.task t SET state = 'CANCELED', ended_at = clock_timestamp()
-			FROM amoro_meta.seats(cancel_tasks.process_id, 1, amoro_meta.highest_seat(cancel_tasks.process_id)) s
-			WHERE s.taken AND t.process_id = cancel_tasks.process_id AND t.task_id = s.task_id AND t.attempt = s.attempt
+			FROM amoro_meta.seated_tasks(cancel_tasks.process_id) s
+			WHERE t.process_id = cancel_tasks.process_id AND t.task_id = s.task_id AND t.attempt = s.attempt
 				AND t.state IN ('SCHEDULED', 'ACKED');
 	END IF;
 	RETURN cancelled;

@@ -116,34 +116,22 @@ COMMENT ON FUNCTION amoro_meta.count_task_event(text) IS 'counts something for a
 REVOKE ALL ON FUNCTION amoro_meta.count_task_event(text) FROM PUBLIC;
 
 -- The newest claim of each seat. Nested loops whatever the statistics say: LIMIT keeps the lookups from becoming joins.
-CREATE FUNCTION amoro_meta.seats(process_id bigint, first_seat integer, last_seat integer)
-	RETURNS TABLE (seat integer, seat_number integer, task_id integer, attempt integer, taken boolean)
+CREATE FUNCTION amoro_meta.seated_tasks(process_id bigint) RETURNS TABLE (task_id integer, attempt integer)
 	LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 16
 	SET search_path = pg_catalog, pg_temp
 	AS $$
-	SELECT s.seat, coalesce(c.seat_number, 0), c.task_id, c.attempt,
-		coalesce(t.attempt = c.attempt AND t.state IN ('SCHEDULED', 'ACKED'), false)
-	FROM generate_series(seats.first_seat, seats.last_seat) s (seat)
-		LEFT JOIN LATERAL
-			(SELECT c.seat_number, c.task_id, c.attempt FROM amoro_meta.task_claim c
-			 WHERE c.process_id = seats.process_id AND c.seat = s.seat ORDER BY c.seat_number DESC LIMIT 1) c ON true
-		LEFT JOIN LATERAL
-			(SELECT t.attempt, t.state FROM amoro_meta.task t
-			 WHERE t.process_id = seats.process_id AND t.task_id = c.task_id LIMIT 1) t ON true
+	SELECT c.task_id, c.attempt
+	FROM generate_series(1, (SELECT c.seat FROM amoro_meta.task_claim c WHERE c.process_id = seated_tasks.process_id
+							 ORDER BY c.seat DESC LIMIT 1)) s (seat)
+		CROSS JOIN LATERAL
+			(SELECT c.task_id, c.attempt FROM amoro_meta.task_claim c
+			 WHERE c.process_id = seated_tasks.process_id AND c.seat = s.seat ORDER BY c.seat_number DESC LIMIT 1) c
+		CROSS JOIN LATERAL
+			(SELECT FROM amoro_meta.task t WHERE t.process_id = seated_tasks.process_id AND t.task_id = c.task_id
+				AND t.attempt = c.attempt AND t.state IN ('SCHEDULED', 'ACKED') LIMIT 1) t
 	$$;
-COMMENT ON FUNCTION amoro_meta.seats(bigint, integer, integer) IS
-	'seats of a process: each is taken by the task that its newest claim handed out, or free';
-REVOKE ALL ON FUNCTION amoro_meta.seats(bigint, integer, integer) FROM PUBLIC;
-
-CREATE FUNCTION amoro_meta.highest_seat(process_id bigint) RETURNS integer
-	LANGUAGE sql VOLATILE PARALLEL UNSAFE
-	SET search_path = pg_catalog, pg_temp
-	AS $$
-	SELECT coalesce((SELECT c.seat FROM amoro_meta.task_claim c WHERE c.process_id = highest_seat.process_id
-					 ORDER BY c.seat DESC LIMIT 1), 0)
-	$$;
-COMMENT ON FUNCTION amoro_meta.highest_seat(bigint) IS 'the highest seat of a process that a task ever took, 0 when none did';
-REVOKE ALL ON FUNCTION amoro_meta.highest_seat(bigint) FROM PUBLIC;
+COMMENT ON FUNCTION amoro_meta.seated_tasks(bigint) IS 'tasks of a process that are handed out, which are those in its seats';
+REVOKE ALL ON FUNCTION amoro_meta.seated_tasks(bigint) FROM PUBLIC;
 
 CREATE FUNCTION amoro_meta.first_planned(process_id bigint) RETURNS bigint
 	LANGUAGE sql VOLATILE PARALLEL UNSAFE
@@ -249,7 +237,7 @@ DECLARE
 	target bigint := (SELECT p.table_id FROM amoro_meta.process p WHERE p.process_id = commit_if_done.process_id);
 BEGIN
 	IF amoro_meta.first_planned(process_id) IS NOT NULL
-		OR EXISTS (SELECT FROM amoro_meta.seats(process_id, 1, amoro_meta.highest_seat(process_id)) s WHERE s.taken) THEN
+		OR EXISTS (SELECT FROM amoro_meta.seated_tasks(process_id)) THEN
 		RETURN false;
 	END IF;
 	PERFORM FROM amoro_meta.table_runtime r WHERE r.table_id = target FOR NO KEY UPDATE SKIP LOCKED;
