@@ -17,7 +17,7 @@ $$;
 -- functions that run with the owner's rights look in no schema that the caller could have put something into
 SELECT p.oid::regprocedure, p.proconfig FROM pg_depend d JOIN pg_proc p ON d.classid = 'pg_proc'::regclass AND p.oid = d.objid
 	JOIN pg_extension e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid AND e.extname = 'amoro_meta'
-	WHERE p.prosecdef AND p.proconfig IS DISTINCT FROM '{"search_path=pg_catalog, pg_temp"}';
+	WHERE p.prosecdef AND p.proconfig[1] IS DISTINCT FROM 'search_path=pg_catalog, pg_temp';
 
 CREATE TABLE api_function AS
 	SELECT p.oid::regproc AS name, p.proargtypes::oid[] AS arguments
