@@ -94,7 +94,7 @@ ask(const Client *client)
 	int			sent;
 
 	if (form == FORM_TEXT)
-		sent = heartbeat_client_send(&client->node, client->connection, 0);
+		sent = heartbeat_client_send(&client->node, client->connection, 0, true);
 	else
 		sent = PQsendQueryPrepared(client->connection, "heartbeat", form == FORM_SELECT ? 0 : form == FORM_UPDATE ? 1 : 3, values,
 								   NULL, NULL, 0);

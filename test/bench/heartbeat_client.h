@@ -33,9 +33,9 @@ heartbeat_client_set_uuid(HeartbeatClient *client, const char *text)
 	}
 }
 
-/* Sends it through the statement "heartbeat", which is prepared; as PQsendQueryPrepared. */
+/* Sends it, as PQsendQueryPrepared does, through the statement "heartbeat"; as PQsendQueryParams without it (through a pooler). */
 static inline int
-heartbeat_client_send(const HeartbeatClient *client, PGconn *connection, long wait_ms)
+heartbeat_client_send(const HeartbeatClient *client, PGconn *connection, long wait_ms, int prepared)
 {
 	const uint64_t numbers[] = {htobe64(client->id), htobe64(client->term), htobe64(client->epoch), htobe64(client->applied)};
 	const uint64_t wait[] = {htobe64((uint64_t) wait_ms * 1000), 0};
@@ -44,7 +44,9 @@ heartbeat_client_send(const HeartbeatClient *client, PGconn *connection, long wa
 	static const int lengths[] = {8, 16, 8, 8, 8, 16, 0};
 	static const int formats[] = {1, 1, 1, 1, 1, 1, 0};
 
-	return PQsendQueryPrepared(connection, "heartbeat", 7, values, lengths, formats, 0);
+	if (prepared)
+		return PQsendQueryPrepared(connection, "heartbeat", 7, values, lengths, formats, 0);
+	return PQsendQueryParams(connection, HEARTBEAT_STATEMENT, 7, NULL, values, lengths, formats, 0);
 }
 
 #endif							/* HEARTBEAT_CLIENT_H */

@@ -8,8 +8,9 @@
  * Plain heartbeats, which do not wait for news, each of them a statement of its own: that is what a node sends through a
  * transaction pooler. The nodes are spread evenly over the interval.
  */
+#include "heartbeat_client.h"
+
 #include <errno.h>
-#include <libpq-fe.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,17 +22,14 @@
 typedef struct Node
 {
 	PGconn	   *connection;
-	char		id[32];
 	char		incarnation[40];
-	char		epoch[32];
-	char		version[32];
+	HeartbeatClient client;
 	double		due;
 	double		sent;			/* 0: no answer is due */
 } Node;
 
 static Node *nodes;
 static int	node_count;
-static char term[32];
 static int	poller;
 static bool leases;
 static double *latencies;
@@ -81,10 +79,11 @@ open_node(const char *conninfo, int number)
 	snprintf(statement, sizeof(statement), "SELECT node_id, term, lease_epoch, metadata_version FROM register_node('bench %d', '%s')",
 			 number, node->incarnation);
 	result = run(node->connection, statement);
-	snprintf(node->id, sizeof(node->id), "%s", PQgetvalue(result, 0, 0));
-	snprintf(term, sizeof(term), "%s", PQgetvalue(result, 0, 1));
-	snprintf(node->epoch, sizeof(node->epoch), "%s", PQgetvalue(result, 0, 2));
-	snprintf(node->version, sizeof(node->version), "%s", PQgetvalue(result, 0, 3));
+	heartbeat_client_set_uuid(&node->client, node->incarnation);
+	node->client.id = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
+	node->client.term = strtoll(PQgetvalue(result, 0, 1), NULL, 10);
+	node->client.epoch = strtoll(PQgetvalue(result, 0, 2), NULL, 10);
+	node->client.applied = strtoll(PQgetvalue(result, 0, 3), NULL, 10);
 	PQclear(result);
 	if (epoll_ctl(poller, EPOLL_CTL_ADD, PQsocket(node->connection), &event) != 0)
 		fail("epoll_ctl", NULL);
@@ -96,8 +95,8 @@ activate(Node *node)
 	char		statement[400];
 	PGresult   *result;
 
-	snprintf(statement, sizeof(statement), "SELECT answer FROM activate_node(%s, '%s', %s, %s, %s)", node->id, node->incarnation,
-			 term, node->epoch, node->version);
+	snprintf(statement, sizeof(statement), "SELECT answer FROM activate_node(%lld, '%s', %lld, %lld, %lld)", (long long) node->client.id,
+			 node->incarnation, (long long) node->client.term, (long long) node->client.epoch, (long long) node->client.applied);
 	result = run(node->connection, statement);
 	if (strcmp(PQgetvalue(result, 0, 0), "granted") != 0)
 		fail("a node was not activated", NULL);
@@ -107,13 +106,12 @@ activate(Node *node)
 static void
 send_beat(Node *node, double now)
 {
-	const char *values[] = {node->id, node->incarnation, term, node->epoch, node->version};
 	int			sent;
 
 	if (leases)
-		sent = PQsendQueryParams(node->connection, "SELECT answer FROM node_heartbeat($1, $2, $3, $4, $5)", 5, NULL, values, NULL, NULL, 0);
+		sent = heartbeat_client_send(&node->client, node->connection, 0, false);
 	else
-		sent = PQsendQueryParams(node->connection, "SELECT 'granted'", 0, NULL, NULL, NULL, NULL, 0);
+		sent = PQsendQueryParams(node->connection, "SELECT '(granted,'", 0, NULL, NULL, NULL, NULL, 0);
 	if (!sent)
 		fail("heartbeat", node->connection);
 	node->sent = now;
@@ -130,7 +128,7 @@ handle_input(Node *node)
 	{
 		if (PQresultStatus(result) != PGRES_TUPLES_OK)
 			fail("answer", node->connection);
-		if (strcmp(PQgetvalue(result, 0, 0), "granted") != 0)
+		if (strncmp(PQgetvalue(result, 0, 0), "(granted,", 9) != 0)
 			refused++;
 		PQclear(result);
 		if (answers < latency_room)

@@ -97,7 +97,7 @@ prepare(PGconn *connection, const char *name, const char *statement)
 static void
 send_heartbeat(const Node *node, long wait_ms)
 {
-	if (!heartbeat_client_send(&node->client, node->connection, wait_ms))
+	if (!heartbeat_client_send(&node->client, node->connection, wait_ms, true))
 		fail("heartbeat", node->connection);
 }
 
