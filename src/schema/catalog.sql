@@ -132,6 +132,9 @@ BEGIN
 			HINT = 'Drop its databases first.';
 	END IF;
 	PERFORM amoro_meta.forget_listing(target.catalog_id);
+	-- on tables that were never listed
+	PERFORM amoro_meta.close_table_process(p.process_id, 'the catalog was dropped') FROM amoro_meta.process p
+		WHERE p.catalog_name = drop_catalog.catalog_name AND p.ended_at IS NULL;
 	PERFORM amoro_meta.drop_blockers(catalog_name);
 	DELETE FROM amoro_meta.catalog c WHERE c.catalog_id = target.catalog_id;
 END;

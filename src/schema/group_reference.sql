@@ -2,21 +2,19 @@
 
 CREATE INDEX catalog_default_group ON amoro_meta.catalog ((coalesce(properties->>'table.self-optimizing.group', 'default')));
 
--- An optimizer that was not heard of for too long is about to be removed, and counts no more.
+-- An optimizer that was not heard of for too long is about to be removed.
 CREATE FUNCTION amoro_meta.is_expired(optimizer amoro_meta.optimizer) RETURNS boolean
 	LANGUAGE sql VOLATILE PARALLEL RESTRICTED
 	SET search_path = pg_catalog, pg_temp
 	AS $$
-	SELECT coalesce(s.timeout > interval '0', false) AND optimizer.touched_at <= clock_timestamp() - s.timeout
-	-- the setting is there once the library is, which a call into it loads
-	FROM (SELECT CASE WHEN amoro_meta.library_version() IS NOT NULL
-			THEN current_setting('amoro_meta.optimizer_heartbeat_timeout', true)::interval END AS timeout) s
+	SELECT optimizer.expired_at IS NOT NULL OR (s.timeout > interval '0' AND optimizer.touched_at <= clock_timestamp() - s.timeout)
+	FROM (SELECT amoro_meta.duration_setting('optimizer_heartbeat_timeout') AS timeout) s
 	$$;
 COMMENT ON FUNCTION amoro_meta.is_expired(amoro_meta.optimizer) IS 'whether an optimizer was not touched within amoro_meta.optimizer_heartbeat_timeout';
 REVOKE ALL ON FUNCTION amoro_meta.is_expired(amoro_meta.optimizer) FROM PUBLIC;
 
 -- Four short walks along an index each, however many there are.
-CREATE FUNCTION amoro_meta.group_references(group_name text, max_referrers integer) RETURNS TABLE (reason text, referrer text)
+CREATE FUNCTION amoro_meta.group_references(group_name text, max_referrers integer, with_expired boolean) RETURNS TABLE (reason text, referrer text)
 	LANGUAGE sql VOLATILE PARALLEL RESTRICTED
 	SET search_path = pg_catalog, pg_temp
 	SET enable_seqscan = off
@@ -28,7 +26,7 @@ CREATE FUNCTION amoro_meta.group_references(group_name text, max_referrers integ
 	 WHERE coalesce(c.properties->>'table.self-optimizing.group', 'default') = group_references.group_name LIMIT max_referrers)
 	UNION ALL
 	(SELECT 'optimizer', o.optimizer_id::text FROM amoro_meta.optimizer o
-	 WHERE o.group_name = group_references.group_name AND NOT amoro_meta.is_expired(o) LIMIT max_referrers)
+	 WHERE o.group_name = group_references.group_name AND (with_expired OR NOT amoro_meta.is_expired(o)) LIMIT max_referrers)
 	UNION ALL
 	(SELECT 'table', amoro_meta.quoted_name(r.catalog_name, r.database_name, r.table_name) FROM amoro_meta.table_runtime r
 	 WHERE r.group_name = group_references.group_name LIMIT max_referrers)
@@ -36,8 +34,8 @@ CREATE FUNCTION amoro_meta.group_references(group_name text, max_referrers integ
 	(SELECT 'process', p.process_id::text FROM amoro_meta.process p
 	 WHERE p.group_name = group_references.group_name AND p.ended_at IS NULL LIMIT max_referrers)
 	$$;
-COMMENT ON FUNCTION amoro_meta.group_references(text, integer) IS 'who uses a group, of each kind so many at most';
-REVOKE ALL ON FUNCTION amoro_meta.group_references(text, integer) FROM PUBLIC;
+COMMENT ON FUNCTION amoro_meta.group_references(text, integer, boolean) IS 'who uses a group, of each kind so many at most';
+REVOKE ALL ON FUNCTION amoro_meta.group_references(text, integer, boolean) FROM PUBLIC;
 
 CREATE FUNCTION optimizer_group_references(group_name text, max_referrers integer DEFAULT 100)
 	RETURNS TABLE (reason text, referrer text)
@@ -52,7 +50,7 @@ BEGIN
 	IF NOT EXISTS (SELECT FROM amoro_meta.optimizer_group g WHERE g.group_name = optimizer_group_references.group_name) THEN
 		RAISE EXCEPTION 'optimizer group "%" does not exist', group_name USING ERRCODE = 'undefined_object';
 	END IF;
-	RETURN QUERY SELECT r.reason, r.referrer FROM amoro_meta.group_references(group_name, max_referrers) r;
+	RETURN QUERY SELECT r.reason, r.referrer FROM amoro_meta.group_references(group_name, max_referrers, false) r;
 END;
 $$;
 COMMENT ON FUNCTION optimizer_group_references(text, integer) IS
@@ -68,7 +66,7 @@ CREATE FUNCTION amoro_meta.described_references(group_name text) RETURNS text
 	WITH numbered AS
 	(
 		SELECT r.reason, r.referrer, row_number() OVER (PARTITION BY r.reason) AS number
-		FROM amoro_meta.group_references(group_name, 1001) r
+		FROM amoro_meta.group_references(group_name, 1001, true) r
 	),
 	summed AS
 	(
@@ -85,6 +83,27 @@ CREATE FUNCTION amoro_meta.described_references(group_name text) RETURNS text
 COMMENT ON FUNCTION amoro_meta.described_references(text) IS 'all reasons why a group cannot be dropped, as sentences; null when there is none';
 REVOKE ALL ON FUNCTION amoro_meta.described_references(text) FROM PUBLIC;
 
+-- As expire_optimizers(), for one group. One that is touched or polls meanwhile stays, and is a reason then.
+CREATE FUNCTION amoro_meta.remove_expired_optimizers(group_name text) RETURNS void
+	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	optimizer amoro_meta.optimizer;
+BEGIN
+	FOR optimizer IN
+		SELECT o.* FROM amoro_meta.optimizer o
+		WHERE o.group_name = remove_expired_optimizers.group_name AND amoro_meta.is_expired(o)
+		LIMIT amoro_meta.sweep_batch() FOR UPDATE SKIP LOCKED
+	LOOP
+		CONTINUE WHEN NOT pg_try_advisory_xact_lock(1095565313, uuid_hash(optimizer.token));
+		PERFORM amoro_meta.remove_optimizer(optimizer);
+	END LOOP;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.remove_expired_optimizers(text) IS 'removes the optimizers of a group that were not touched in time, a batch at most';
+REVOKE ALL ON FUNCTION amoro_meta.remove_expired_optimizers(text) FROM PUBLIC;
+
 CREATE FUNCTION drop_optimizer_group(group_name text) RETURNS void
 	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
@@ -98,8 +117,7 @@ BEGIN
 	IF NOT FOUND THEN
 		RAISE EXCEPTION 'optimizer group "%" does not exist', group_name USING ERRCODE = 'undefined_object';
 	END IF;
-	-- before the references are counted: one that is touched meanwhile stays
-	DELETE FROM amoro_meta.optimizer o WHERE o.group_name = drop_optimizer_group.group_name AND amoro_meta.is_expired(o);
+	PERFORM amoro_meta.remove_expired_optimizers(group_name);
 	reasons := amoro_meta.described_references(group_name);
 	IF reasons IS NOT NULL THEN
 		RAISE EXCEPTION 'optimizer group "%" is in use', group_name USING ERRCODE = 'AM201', DETAIL = reasons,

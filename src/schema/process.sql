@@ -232,7 +232,15 @@ BEGIN
 		RAISE EXCEPTION 'table "%"."%"."%" is blocked for OPTIMIZE', catalog_name, database_name, table_name USING ERRCODE = 'AM101',
 			HINT = format('SELECT * FROM get_blockers(%L, %L, %L);', catalog_name, database_name, table_name);
 	END IF;
-	PERFORM FROM amoro_meta.table_runtime r WHERE r.table_id = target.table_id FOR NO KEY UPDATE;
+	-- what was read before the locks may have changed: another group, another name, no table any more
+	PERFORM FROM amoro_meta.table_runtime r
+		WHERE r.table_id = target.table_id AND r.wanted_group = target.group_name
+			AND (r.catalog_name, r.database_name, r.table_name) = (start_process.catalog_name, start_process.database_name, start_process.table_name)
+		FOR NO KEY UPDATE;
+	IF NOT FOUND AND target.table_id IS NOT NULL THEN
+		RAISE EXCEPTION 'table "%"."%"."%" has just been changed', catalog_name, database_name, table_name
+			USING ERRCODE = 'serialization_failure', HINT = 'Look at the table and try again.';
+	END IF;
 	task_count := jsonb_array_length(tasks);
 	quota := coalesce(quota, target.quota, 0.5);
 	queue_id := amoro_meta.hold_task_queue(optimizer_group.group_name, priority);

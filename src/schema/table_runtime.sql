@@ -85,7 +85,7 @@ CREATE VIEW amoro_meta.runtime_source AS
 	FROM amoro_meta.listed_table t JOIN amoro_meta.catalog c USING (catalog_id);
 COMMENT ON VIEW amoro_meta.runtime_source IS 'what the runtimes of tables are made from, wherever the tables are kept';
 
--- The caller holds the runtime of the table.
+-- The caller holds the runtime of the table, if it has one.
 CREATE FUNCTION amoro_meta.close_table_process(process_id bigint, reason text) RETURNS void
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
@@ -137,19 +137,28 @@ REVOKE ALL ON FUNCTION amoro_meta.move_table_process(bigint, amoro_meta.table_ru
 CREATE FUNCTION amoro_meta.remove_table_runtimes(table_ids bigint[], reason text) RETURNS void
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
+	SET enable_seqscan = off
+	SET enable_hashjoin = off
+	SET enable_mergejoin = off
+	SET jit = off
 	AS $$
 DECLARE
-	target record;
+	running bigint;
 BEGIN
-	FOR target IN
-		SELECT r.table_id, r.process_id FROM amoro_meta.table_runtime r
-		WHERE r.table_id = ANY (table_ids) ORDER BY r.table_id FOR UPDATE
+	PERFORM FROM amoro_meta.table_runtime r WHERE r.table_id = ANY (table_ids) ORDER BY r.table_id FOR UPDATE;
+	-- a process may work on a table that has no runtime
+	FOR running IN
+		SELECT p.process_id FROM
+			(SELECT r.catalog_name, r.database_name, r.table_name FROM amoro_meta.table_runtime r WHERE r.table_id = ANY (table_ids)
+			 UNION SELECT s.catalog_name, s.database_name, s.table_name FROM amoro_meta.runtime_source s WHERE s.table_id = ANY (table_ids)) t
+			CROSS JOIN LATERAL
+			(SELECT p.process_id FROM amoro_meta.process p
+			 WHERE p.table_key = amoro_meta.table_key(t.catalog_name, t.database_name, t.table_name) AND p.ended_at IS NULL LIMIT 1) p
+		ORDER BY p.process_id
 	LOOP
-		IF target.process_id IS NOT NULL THEN
-			PERFORM amoro_meta.close_table_process(target.process_id, reason);
-		END IF;
-		DELETE FROM amoro_meta.table_runtime r WHERE r.table_id = target.table_id;
+		PERFORM amoro_meta.close_table_process(running, reason);
 	END LOOP;
+	DELETE FROM amoro_meta.table_runtime r WHERE r.table_id = ANY (table_ids);
 END;
 $$;
 COMMENT ON FUNCTION amoro_meta.remove_table_runtimes(bigint[], text) IS

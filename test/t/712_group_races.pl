@@ -25,11 +25,6 @@ EXCEPTION WHEN OTHERS THEN
 	END IF;
 END;
 $$;
-CREATE FUNCTION register(group_name text) RETURNS void LANGUAGE sql AS $$
-	SELECT amoro_meta.hold_optimizer_group(group_name);
-	INSERT INTO amoro_meta.optimizer (optimizer_id, token, group_name, thread_count, memory_mb, properties, registered_by, registered_at, touched_at)
-		VALUES (amoro_meta.next_id(), gen_random_uuid(), group_name, 1, 0, '{}', current_user::regrole, clock_timestamp(), clock_timestamp());
-$$;
 -- one statement, so one snapshot
 CREATE VIEW reference_to_nothing AS
 	SELECT 'optimizer' AS reason, o.group_name FROM amoro_meta.optimizer o
@@ -58,9 +53,16 @@ SELECT attempt('drop container', 'SELECT drop_optimizer_container(''k:n'')', '2B
 SQL
 	optimizer => <<'SQL',
 \set n random(1, 4)
-SELECT attempt('register', 'SELECT register(''g:n'')', '42704');
-SELECT attempt('unregister', 'DELETE FROM amoro_meta.optimizer WHERE optimizer_id = (SELECT min(optimizer_id) FROM amoro_meta.optimizer)');
-SELECT attempt('unregister', 'DELETE FROM amoro_meta.optimizer WHERE optimizer_id = (SELECT max(optimizer_id) FROM amoro_meta.optimizer)');
+SELECT attempt('register', 'SELECT register_optimizer(''g:n'', 1, 0)', '42704');
+SELECT attempt('unregister', format('SELECT unregister_optimizer(%L)', (SELECT token FROM amoro_meta.optimizer ORDER BY random() LIMIT 1)), '22004');
+SELECT attempt('let die', 'UPDATE amoro_meta.optimizer SET touched_at = ''2000-01-01'' WHERE optimizer_id = (SELECT min(optimizer_id) FROM amoro_meta.optimizer)');
+SELECT attempt('poll', format('SELECT poll_task(%L, 0)', (SELECT token FROM amoro_meta.optimizer ORDER BY random() LIMIT 1)), 'AM301', '22004', '42704');
+SQL
+	process => <<'SQL',
+\set c random(1, 3)
+\set t random(1, 40)
+SELECT attempt('start', 'SELECT start_process(''lake:c'', ''d'', ''t:t'', ''MINOR'', ''[{"n": 1}]'')', '42710', '42704', '40001');
+SELECT attempt('cancel', format('SELECT cancel_process(%L)', (SELECT process_id FROM amoro_meta.process WHERE ended_at IS NULL ORDER BY random() LIMIT 1)));
 SQL
 	catalog => <<'SQL',
 \set n random(1, 4)
