@@ -441,16 +441,23 @@ read_more(Round *round)
 		round->over = true;
 		return;
 	}
-	if (!round->reading_known)
-	{
-		if (record_tables_to_read(round, /* unread= */ true, READ_AT_ONCE) > 0)
-			return;
-		round->reading_known = true;
-		round->read_after = read_position(round->catalog_id)->after;
-		if (record_tables_to_read(round, /* unread= */ false, READ_AGAIN) == 0)
-			round->read_after = 0;
-		read_position(round->catalog_id)->after = round->read_after;
+	if (!round->reading_known && record_tables_to_read(round, /* unread= */ true, READ_AT_ONCE) > 0)
 		return;
+	/* those that were just read need not be read again */
+	if (!round->reading_known && round->done == 0)
+	{
+		ReadPosition *position = read_position(round->catalog_id);
+
+		round->reading_known = true;
+		round->read_after = position->after;
+		if (record_tables_to_read(round, /* unread= */ false, READ_AGAIN) == 0)
+		{
+			round->read_after = 0;
+			(void) record_tables_to_read(round, /* unread= */ false, READ_AGAIN);
+		}
+		position->after = round->read_after;
+		if (!dlist_is_empty(&round->queue))
+			return;
 	}
 	round->over = true;
 }

@@ -264,7 +264,8 @@ CREATE FUNCTION amoro_meta.read_token(answer jsonb, OUT token text, OUT expires_
 	AS $$
 	SELECT answer->>'access_token',
 		CASE WHEN answer->>'expires_in' ~ '^\d{1,8}$' THEN (answer->>'expires_in')::integer END
-	WHERE lower(coalesce(answer->>'token_type', 'bearer')) = 'bearer' AND answer->>'access_token' ~ '^[!-~]{1,16384}$'
+	WHERE lower(coalesce(answer->>'token_type', 'bearer')) = 'bearer' AND answer->>'access_token' ~ '^[!-~]+$'
+		AND length(answer->>'access_token') <= 16384
 	$$;
 COMMENT ON FUNCTION amoro_meta.read_token(jsonb) IS 'a bearer token and for how many seconds it is good; nulls when the answer has none that can be sent';
 REVOKE ALL ON FUNCTION amoro_meta.read_token(jsonb) FROM PUBLIC;

@@ -1,0 +1,169 @@
+# Exploring a catalog over HTTP: what it asks, what it adds, changes and removes, and what it leaves as it is.
+use strict;
+use utf8;
+use warnings;
+use AmoroCatalog;
+use AmoroCluster qw(poll);
+use Encode ();
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $server = AmoroCluster->create('main', conf => <<'CONF');
+amoro_meta.http_allowed_hosts = '127.0.0.0/8'
+amoro_meta.explore_interval = 1h
+amoro_meta.http_timeout = 15s
+log_statement = none
+CONF
+my $catalog = AmoroCatalog->start;
+my ($row, @requests);
+
+# D01: pages, nested namespaces, a prefix
+$catalog->write_lake('one', <<'LAKE');
+{"page": 2, "prefix": "pre/fix", "config": {"overrides": {"prefix": "pre/fix"}, "defaults": {"prefix": "wrong"}},
+ "namespaces": {"a": ["t1", "t2", "t3", "t4", "t5"], "b": [], "c": ["t1"], "a\u001fx": ["n1"], "a\u001fx\u001fy": ["n2", "n3"]}}
+LAKE
+AmoroCatalog::create($server, 'one', $catalog->uri('lake/one'));
+$row = AmoroCatalog::wait_for_round($server, 'one', 1);
+is($row->{last_error}, '', 'explored by itself once it was created');
+is(AmoroCatalog::tables($server, 'one'), 'a/t1 a/t2 a/t3 a/t4 a/t5 a.x/n1 a.x.y/n2 a.x.y/n3 c/t1', 'every page, every level');
+is("$row->{tables} $row->{added} $row->{phase}", '9 9 waiting', 'and counted');
+@requests = $catalog->requests;
+ok((grep { m{GET /lake/one/v1/pre/fix/namespaces/a/tables\?pageSize=\d+&pageToken= -} } @requests), 'the first question names pages');
+ok((grep { m{namespaces/a%1Fx%1Fy/tables} } @requests), 'levels are separated as the protocol says');
+is($server->safe_psql('postgres', "SELECT count(*) FROM external_tables WHERE table_uuid IS NULL"), 0, 'each was read');
+
+# nothing new: nothing is written but the row that says so
+my $rows = "SELECT md5(string_agg(r, ' ' ORDER BY r)) FROM (SELECT table_id || ctid::text || xmin AS r FROM amoro_meta.listed_table UNION ALL SELECT table_id || ctid::text || xmin FROM amoro_meta.table_runtime) t";
+my $before = $server->safe_psql('postgres', $rows);
+$row = AmoroCatalog::explore($server, 'one');
+is("$row->{added} $row->{changed} $row->{removed}", '0 0 0', 'a second round finds nothing new');
+is($server->safe_psql('postgres', $rows), $before, 'and rewrites no row');
+
+# runtimes; a table made anew under its name; properties
+$server->safe_psql('postgres', "SELECT create_optimizer_group('express')");
+$catalog->write_lake('two', '{"namespaces": {"d": ["t", "off"]}, "properties": {"t": {"self-optimizing.group": "express", "owner": "x"}, "off": {"self-optimizing.enabled": "false"}}}');
+AmoroCatalog::create($server, 'two', $catalog->uri('lake/two/'));
+AmoroCatalog::wait_for_round($server, 'two', 1);
+is($server->safe_psql('postgres', "SELECT string_agg(table_name || ' ' || group_name, ', ') FROM amoro_meta.table_runtime WHERE catalog_name = 'two'"),
+	't express', 'what was read decides about runtime and group');
+is($server->safe_psql('postgres', "SELECT properties FROM external_tables WHERE catalog_name = 'two' AND table_name = 't'"),
+	'{"self-optimizing.group": "express"}', 'other properties stay where they are');
+# D17
+my $old = $server->safe_psql('postgres', "SELECT table_id FROM external_tables WHERE catalog_name = 'two' AND table_name = 't'");
+$catalog->write_lake('two', '{"namespaces": {"d": ["t", "off"]}, "uuids": {"t": "another"}}');
+$row = AmoroCatalog::explore($server, 'two');
+my $new = $server->safe_psql('postgres', "SELECT table_id FROM external_tables WHERE catalog_name = 'two' AND table_name = 't'");
+isnt($new, $old, 'a table made anew is another table');
+is($server->safe_psql('postgres', "SELECT count(*), min(table_id) FROM amoro_meta.table_runtime WHERE catalog_name = 'two' AND table_name = 't'"),
+	"1|$new", 'with a runtime of its own, the old one gone');
+is($server->safe_psql('postgres', "SELECT count(*) FROM amoro_meta.table_runtime WHERE table_name = 'off'"), 1, 'optimizing that was allowed begins');
+
+# what is gone, what could not be listed
+sub lake_of_ten
+{
+	my ($status, %namespaces) = @_;
+	return "{\"status\": {$status}, \"namespaces\": {" . join(', ', map { "\"$_\": " . AmoroCatalog::list(@{ $namespaces{$_} }) } keys %namespaces) . '}}';
+}
+$catalog->write_lake('ten', lake_of_ten('', a => [ 't0' .. 't4' ], b => [ 't5' .. 't8' ], c => ['t9']));
+AmoroCatalog::create($server, 'ten', $catalog->uri('lake/ten'), '{}', '{"read-tables": "false"}');
+AmoroCatalog::wait_for_round($server, 'ten', 1);
+$catalog->write_lake('ten', lake_of_ten('"namespaces/a/tables": 500', a => [], b => [ 't5' .. 't7' ]));
+$row = AmoroCatalog::explore($server, 'ten');
+is(AmoroCatalog::tables($server, 'ten'), 'a/t0 a/t1 a/t2 a/t3 a/t4 b/t5 b/t6 b/t7',
+	'what is gone is removed, a namespace too; one that could not be listed stays');
+like($row->{last_error}, qr/^tables of "a": the server answers 500/, 'and is named');
+is($row->{failures}, 0, 'such a round has not failed');
+$catalog->write_lake('ten', lake_of_ten('"namespaces\\\\?": 500', b => []));
+$row = AmoroCatalog::explore($server, 'ten');
+is("$row->{failures} $row->{removed}", '1 0', 'without the namespaces nothing is removed');
+$catalog->write_lake('ten', '{"namespaces": {}}');
+$row = AmoroCatalog::explore($server, 'ten');
+is("$row->{failures} $row->{removed} $row->{held}", '0 0 8', 'everything gone at once is held');
+like($server->log_text, qr/keeps 8 tables of catalog "ten"/, 'which the log tells');
+$catalog->write_lake('ten', lake_of_ten('', b => [ 't5' .. 't7' ]));
+$row = AmoroCatalog::explore($server, 'ten');
+is($row->{held}, 5, 'what is back is held no longer');
+is($server->safe_psql('postgres', "SELECT confirm_removal('ten')"), 5, 'the rest goes with the word of an operator');
+is(AmoroCatalog::tables($server, 'ten'), 'b/t5 b/t6 b/t7', 'and only that');
+# D16
+$server->safe_psql('postgres', "SELECT alter_catalog('ten', properties => jsonb_build_object('uri', '" . $catalog->uri('lake/ten')
+	. "', 'read-tables', 'false', 'max-removed-share', '100', 'table-filter', '.*[.]t[56]', 'database-filter', 'b'))");
+poll('the filter works', sub { AmoroCatalog::tables($server, 'ten') eq 'b/t5 b/t6' });
+
+# D10: each name is found as itself
+my @odd = ('x/y', 'x%2Fy', '?', '#', ' ', '..', '.', 'é', 'a+b', 'a&b=c', '\\"', '\\\\', "'; --");
+$catalog->write_lake('odd', '{"page": 3, "namespaces": {'
+	. join(', ', map { "\"$_\": " . AmoroCatalog::list(@odd) } 'a/b', 'é', '%1F', '..', "q?#\\\"") . ', "u": [], "u\u001fv": ["w"]}}');
+AmoroCatalog::create($server, 'odd', $catalog->uri('lake/odd'), '{}', '{"read-tables": "true"}');
+$row = AmoroCatalog::wait_for_round($server, 'odd', 1);
+is($row->{last_error}, '', 'names of all kinds');
+is($server->safe_psql('postgres', "SELECT count(*), count(table_uuid), count(DISTINCT database_name) FROM external_tables WHERE catalog_name = 'odd'"),
+	'66|66|6', 'are listed and read as themselves');
+is(Encode::decode('UTF-8', $server->safe_psql('postgres', "SELECT string_agg(database_name, ' ' ORDER BY database_name COLLATE \"C\") FROM (SELECT DISTINCT database_name FROM external_tables WHERE catalog_name = 'odd') d")),
+	'%1F \\.\\. a/b q?#" u.v é', 'a dot in a level is told from one between levels');
+$catalog->write_lake('dots', '{"separator": "%2E", "config": {"overrides": {"namespace-separator": "%2E"}}, "namespaces": {"u": [], "u\u001fv": ["w"]}}');
+AmoroCatalog::create($server, 'dots', $catalog->uri('lake/dots'));
+AmoroCatalog::wait_for_round($server, 'dots', 1);
+is(AmoroCatalog::tables($server, 'dots'), 'u.v/w', 'a server may have a separator of its own');
+# a server without nested namespaces answers with all of them whatever is asked
+$catalog->write_lake('flat', '{"flat": true, "pages": false, "namespaces": {"a": ["t"], "b": ["t"]}}');
+AmoroCatalog::create($server, 'flat', $catalog->uri('lake/flat'));
+is(AmoroCatalog::wait_for_round($server, 'flat', 1)->{last_error}, '', 'a server that knows neither levels nor pages');
+is(AmoroCatalog::tables($server, 'flat'), 'a/t b/t', 'is explored all the same');
+
+# D04: tokens
+$catalog->write_lake('token', '{"tokens": ["static"], "namespaces": {"a": ["t"]}}');
+AmoroCatalog::create($server, 'static', $catalog->uri('lake/token'), '{"token": "static"}');
+is(AmoroCatalog::wait_for_round($server, 'static', 1)->{last_error}, '', 'a token of the catalog is sent');
+AmoroCatalog::create($server, 'wrong', $catalog->uri('lake/token'), '{"token": "wrong"}');
+like(AmoroCatalog::wait_for_round($server, 'wrong', 1)->{last_error}, qr/configuration: the server answers 401/, 'a wrong one fails');
+my $number = 0;
+for my $status (401, 403, 419, 501)
+{
+	my @tokens = map { 'token-' . $_ } $number, $number + 1;
+	# the first token is good for the first half of the namespaces alone
+	$catalog->write_lake('renew', '{"tokens": ' . AmoroCatalog::list($tokens[1]) . ", \"expired\": $status, \"namespaces\": {\"a\": [\"t\"], \"b\": [\"t\"]}}");
+	AmoroCatalog::create($server, "renew$status", $catalog->uri('lake/renew'),
+		'{"credential": "me:s3cret&=", "oauth2-server-uri": "' . $catalog->uri('oauth/tokens') . '"}');
+	is(AmoroCatalog::wait_for_round($server, "renew$status", 1)->{last_error}, '', "a token that is refused with $status is had anew");
+	$number += 2;
+}
+is(scalar(grep { m{^POST} } $catalog->requests), 8, 'once each time');
+AmoroCatalog::create($server, 'secret', $catalog->uri('lake/renew'), '{"credential": "me:wr0ng", "oauth2-server-uri": "' . $catalog->uri('oauth/tokens') . '"}');
+like(AmoroCatalog::wait_for_round($server, 'secret', 1)->{last_error}, qr/^token: the server answers 401$/, 'a wrong secret fails');
+# D12
+unlike($server->log_text, qr/s3cret|wr0ng|token-\d|Bearer/, 'no secret is in the log');
+is($server->safe_psql('postgres', "SELECT count(*) FROM amoro_stat_explorer WHERE amoro_stat_explorer::text ~ 's3cret|wr0ng|token-'"), 0, 'nor in the view');
+
+# 429 and 503
+for my $status (429, 503)
+{
+	AmoroCatalog::create($server, "later$status", $catalog->uri("later-$status-2-1"), '{}', '{"read-tables": "false"}');
+	$row = AmoroCatalog::wait_for_round($server, "later$status", 1);
+	is("$row->{tables} $row->{last_error}", '1 ', "$status: asked again when the server said");
+}
+AmoroCatalog::create($server, 'muchlater', $catalog->uri('later-503-9-3000'));
+$row = AmoroCatalog::wait_for_round($server, 'muchlater', 1);
+like($row->{last_error}, qr/the server answers 503/, 'an hour is not waited for');
+
+# a catalog that is asked for while it is explored; dropped while it is explored
+AmoroCatalog::create($server, 'slow', $catalog->uri('slow-3'), '{}', '{"read-tables": "false"}');
+poll('it is explored', sub { AmoroCatalog::status($server, 'slow')->{phase} eq 'tables' });
+is($server->safe_psql('postgres', "SELECT explore_catalog('slow')"), 2, 'the round under way may have passed what is new');
+is(AmoroCatalog::wait_for_round($server, 'slow', 2)->{tables}, 1, 'another one follows it');
+$server->safe_psql('postgres', "SELECT explore_catalog('slow')");
+poll('it is explored again', sub { AmoroCatalog::status($server, 'slow')->{phase} eq 'tables' });
+my $pid = AmoroCatalog::status($server, 'one')->{pid};
+$server->safe_psql('postgres', "SELECT drop_catalog('slow')");
+AmoroCatalog::explore($server, 'one');
+is($server->safe_psql('postgres', 'SELECT count(*) FROM amoro_meta.exploration e WHERE NOT EXISTS (SELECT FROM amoro_meta.catalog c WHERE c.catalog_id = e.catalog_id)'),
+	0, 'nothing is left of a catalog that was dropped');
+is(AmoroCatalog::status($server, 'one')->{pid}, $pid, 'and the explorer is the same');
+
+# errors of the caller
+is(($server->outcome("SELECT explore_catalog('no such')"))[0], '42704', 'no such catalog');
+$server->safe_psql('postgres', "SELECT create_catalog('kept'), create_catalog('hive', 'pushed')");
+is(($server->outcome("SELECT explore_catalog('$_')"))[0], '0A000', "$_: not explored") for 'kept', 'hive';
+unlike($server->log_text, qr/\b(ERROR|PANIC|FATAL)\b(?!.*(no such|not explored|does not exist))/, 'no error in the log');
+$server->stop;
+done_testing;
