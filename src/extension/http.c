@@ -254,6 +254,9 @@ set_trust(CURL *easy, const HttpTrust *trust)
 		curl_easy_setopt(easy, CURLOPT_CAINFO, guc_http_ca_file);
 	if (trust->client_certificate == NULL)
 		return;
+	/* libcurl looks for a connection by the certificate, not by the key that proves it is ours */
+	curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
+	curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L);
 	curl_easy_setopt(easy, CURLOPT_SSLCERTTYPE, "PEM");
 	set_blob(easy, CURLOPT_SSLCERT_BLOB, trust->client_certificate);
 	curl_easy_setopt(easy, CURLOPT_SSLKEYTYPE, "PEM");
