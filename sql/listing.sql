@@ -76,8 +76,26 @@ SELECT confirm_removal('no such');
 SELECT create_catalog('lake') > 0 AS created;
 SELECT report_listing('lake', 'd', '[]', true);
 
+-- runtimes come and go with their tables; one that cannot go keeps its table and hinders no other
+SELECT create_optimizer_group('default');
+SELECT create_catalog('glue', 'pushed', '{"max-removed-share": "100", "table.self-optimizing.group": "default"}') > 0 AS created;
+SELECT * FROM report_listing('glue', 'd', '[{"name": "a"}, {"name": "b", "format": "hudi"}, {"name": "c"},
+	{"name": "e", "properties": {"self-optimizing.enabled": "false"}}, {"name": "f", "properties": {"self-optimizing.group": "other"}}]', true);
+SELECT table_name, group_name, wanted_group FROM amoro_meta.table_runtime WHERE catalog_name = 'glue' ORDER BY 1;
+CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN IF OLD.table_name = 'c' THEN RAISE 'not this one'; END IF; RETURN OLD; END$$;
+CREATE TRIGGER refuse BEFORE DELETE ON amoro_meta.table_runtime FOR EACH ROW EXECUTE FUNCTION refuse();
+SET client_min_messages = error;
+SELECT * FROM report_listing('glue', 'd', '[{"name": "e"}]', true);
+SET client_min_messages = warning;
+SELECT t.table_name, r.table_id IS NOT NULL AS runtime FROM external_tables t LEFT JOIN amoro_meta.table_runtime r USING (table_id)
+	WHERE t.catalog_name = 'glue' ORDER BY 1;
+DROP TRIGGER refuse ON amoro_meta.table_runtime;
+DROP FUNCTION refuse;
+SELECT * FROM report_listing('glue', 'd', '[{"name": "e"}]', true);
+SELECT count(*) FROM amoro_meta.table_runtime WHERE catalog_name = 'glue';
+
 -- it goes with its tables
-SELECT drop_catalog('hive');
+SELECT drop_catalog('hive'), drop_catalog('glue');
 SELECT count(*) FROM external_tables;
 SELECT count(*) FROM amoro_meta.exploration;
 DROP FUNCTION listing;

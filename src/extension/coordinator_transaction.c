@@ -213,6 +213,7 @@ coordinator_pin_settings(void)
 		{"default_transaction_isolation", "read committed"},
 		{"default_transaction_read_only", "off"},
 		{"default_transaction_deferrable", "off"},
+		{"jit", "off"},
 		{"row_security", "off"},
 		{"session_replication_role", "origin"},
 		{"DateStyle", "ISO, MDY"},

@@ -116,31 +116,54 @@ $$;
 COMMENT ON FUNCTION amoro_meta.hold_catalog(bigint) IS 'keeps a catalog, and other listings of it out, until the end of the transaction; raises 42704 when it is gone';
 REVOKE ALL ON FUNCTION amoro_meta.hold_catalog(bigint) FROM PUBLIC;
 
+-- Here and below: plans are kept that were made while the tables were empty, and their costs mean nothing to the JIT compiler.
 CREATE FUNCTION amoro_meta.remove_listed_tables(table_ids bigint[]) RETURNS bigint
 	LANGUAGE plpgsql VOLATILE
 	SET search_path = pg_catalog, pg_temp
+	SET enable_seqscan = off
+	SET jit = off
 	AS $$
 DECLARE
-	removed bigint;
+	removed bigint := 0;
+	table_id bigint;
 BEGIN
-	PERFORM amoro_meta.remove_table_runtimes(table_ids, 'the table is no longer listed');
-	DELETE FROM amoro_meta.listed_table t WHERE t.table_id = ANY (table_ids);
-	GET DIAGNOSTICS removed = ROW_COUNT;
+	BEGIN
+		PERFORM amoro_meta.remove_table_runtimes(table_ids, 'the table is no longer listed');
+		DELETE FROM amoro_meta.listed_table t WHERE t.table_id = ANY (table_ids);
+		GET DIAGNOSTICS removed = ROW_COUNT;
+		RETURN removed;
+	EXCEPTION WHEN OTHERS THEN
+		-- once more, one by one: those that cannot go stay whole, and are tried again with the next listing
+		IF cardinality(table_ids) = 1 OR SQLSTATE IN ('40001', '40P01', '55P03') THEN
+			RAISE;
+		END IF;
+	END;
+	FOREACH table_id IN ARRAY table_ids LOOP
+		BEGIN
+			removed := removed + amoro_meta.remove_listed_tables(ARRAY[table_id]);
+		EXCEPTION WHEN OTHERS THEN
+			RAISE WARNING 'table % cannot be removed: %', table_id, SQLERRM USING ERRCODE = SQLSTATE;
+		END;
+	END LOOP;
 	RETURN removed;
 END;
 $$;
-COMMENT ON FUNCTION amoro_meta.remove_listed_tables(bigint[]) IS 'removes listed tables and what hangs on them, all or nothing; how many there were';
+COMMENT ON FUNCTION amoro_meta.remove_listed_tables(bigint[]) IS
+	'removes listed tables and what hangs on them, each whole or not at all; returns how many, with a WARNING for each that cannot go';
 REVOKE ALL ON FUNCTION amoro_meta.remove_listed_tables(bigint[]) FROM PUBLIC;
 
 CREATE FUNCTION amoro_meta.merge_listing(catalog_id bigint, database_name text, tables jsonb, table_filter text,
 										 OUT seen bigint[], OUT added bigint, OUT changed bigint, OUT skipped bigint, OUT skipped_name text)
 	LANGUAGE plpgsql VOLATILE
 	SET search_path = pg_catalog, pg_temp
+	SET enable_seqscan = off
+	SET jit = off
 	AS $$
 DECLARE
 	entry record;
 	found_rows record;
 	held boolean := false;
+	first_id bigint;
 BEGIN
 	SELECT array_agg(e.table_name) AS names, array_agg(e.format) AS formats, array_agg(e.table_uuid) AS uuids,
 			array_agg(e.properties) AS properties
@@ -175,10 +198,11 @@ BEGIN
 		held := true;
 	END LOOP;
 	-- the same name, but another table
-	PERFORM amoro_meta.remove_listed_tables(found_rows.replaced);
+	PERFORM amoro_meta.remove_listed_tables(found_rows.replaced) WHERE found_rows.replaced IS NOT NULL;
+	first_id := amoro_meta.next_id() >> 40 << 40;
 	WITH n AS (
 		INSERT INTO amoro_meta.listed_table AS t
-			SELECT amoro_meta.next_id(), merge_listing.catalog_id, merge_listing.database_name, e.table_name,
+			SELECT first_id + nextval('amoro_meta.id_sequence'), merge_listing.catalog_id, merge_listing.database_name, e.table_name,
 				coalesce(e.format, 'iceberg'), e.table_uuid, coalesce(e.properties, '{}'), clock_timestamp()
 			FROM unnest(entry.names, entry.formats, entry.uuids, entry.properties) e (table_name, format, table_uuid, properties)
 			WHERE NOT EXISTS (SELECT FROM amoro_meta.listed_table o WHERE o.catalog_id = merge_listing.catalog_id
@@ -192,8 +216,8 @@ BEGIN
 		WHERE t.table_id = ANY (found_rows.differing) AND t.table_name = e.table_name;
 	GET DIAGNOSTICS changed = ROW_COUNT;
 	-- of the new ones and of those that differ
-	PERFORM amoro_meta.repair_table_runtime(t.table_id)
-		FROM unnest(seen[cardinality(array_remove(found_rows.ids, NULL)) + 1:] || coalesce(found_rows.differing, '{}')) t (table_id);
+	PERFORM amoro_meta.add_table_runtimes(merge_listing.catalog_id, seen[cardinality(array_remove(found_rows.ids, NULL)) + 1:]) WHERE added > 0;
+	PERFORM amoro_meta.repair_table_runtime(t.table_id) FROM unnest(found_rows.differing) t (table_id);
 END;
 $$;
 COMMENT ON FUNCTION amoro_meta.merge_listing(bigint, text, jsonb, text) IS
@@ -204,6 +228,8 @@ REVOKE ALL ON FUNCTION amoro_meta.merge_listing(bigint, text, jsonb, text) FROM 
 CREATE FUNCTION amoro_meta.missing_tables(catalog_id bigint, database_name text, seen bigint[]) RETURNS bigint[]
 	LANGUAGE sql STABLE
 	SET search_path = pg_catalog, pg_temp
+	SET enable_seqscan = off
+	SET jit = off
 	AS $$
 	SELECT coalesce(array_agg(t.table_id), '{}') FROM amoro_meta.listed_table t
 	WHERE t.catalog_id = missing_tables.catalog_id AND t.database_name = missing_tables.database_name
@@ -215,6 +241,8 @@ REVOKE ALL ON FUNCTION amoro_meta.missing_tables(bigint, text, bigint[]) FROM PU
 CREATE FUNCTION amoro_meta.settle_listing(catalog_id bigint, missing bigint[], OUT removed bigint, OUT held bigint)
 	LANGUAGE plpgsql VOLATILE
 	SET search_path = pg_catalog, pg_temp
+	SET enable_seqscan = off
+	SET jit = off
 	AS $$
 DECLARE
 	window_length interval := current_setting('amoro_meta.explore_interval')::interval;

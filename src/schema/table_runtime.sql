@@ -240,10 +240,41 @@ COMMENT ON FUNCTION amoro_meta.put_table_runtime(bigint) IS
 	'makes, changes or removes the runtime of a table, as the properties of the table and of its catalog have it now';
 REVOKE ALL ON FUNCTION amoro_meta.put_table_runtime(bigint) FROM PUBLIC;
 
+-- Nobody else knows these tables yet, so there is nothing to wait for and nothing to compare with.
+CREATE FUNCTION amoro_meta.add_table_runtimes(catalog_id bigint, table_ids bigint[]) RETURNS void
+	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	SET enable_seqscan = off
+	SET jit = off
+	AS $$
+DECLARE
+	defaults jsonb := (SELECT amoro_meta.merged_properties(c.properties, '{}') FROM amoro_meta.catalog c
+					   WHERE c.catalog_id = add_table_runtimes.catalog_id);
+	first_version bigint := amoro_meta.next_runtime_version() >> 40 << 40;
+	held_groups text[];
+BEGIN
+	held_groups := ARRAY(SELECT g.group_name FROM amoro_meta.optimizer_group g
+		WHERE g.group_name IN (SELECT coalesce(t.properties->>'self-optimizing.group', defaults->>'self-optimizing.group', 'default')
+							   FROM amoro_meta.listed_table t WHERE t.table_id = ANY (table_ids))
+		FOR KEY SHARE SKIP LOCKED);
+	INSERT INTO amoro_meta.table_runtime AS r
+		SELECT s.table_id, s.catalog_name, s.database_name, s.table_name, CASE WHEN s.wanted = ANY (held_groups) THEN s.wanted END, s.wanted, 700,
+			clock_timestamp(), NULL, first_version + nextval('amoro_meta.runtime_version_sequence'), 0, s.config, '{}', s.version, s.defaults_version, NULL
+		FROM (SELECT u.*, coalesce(u.config->>'self-optimizing.group', 'default') AS wanted
+			  FROM (SELECT w.*, CASE WHEN w.properties = '{}' THEN defaults ELSE defaults || w.properties END AS config
+					FROM amoro_meta.runtime_source w WHERE w.table_id = ANY (table_ids)) u
+			  WHERE amoro_meta.is_optimized(u.format, u.catalog_properties, u.properties)) s
+		ON CONFLICT ON CONSTRAINT table_runtime_pkey DO NOTHING;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.add_table_runtimes(bigint, bigint[]) IS 'put_table_runtime for listed tables of one catalog that are new';
+REVOKE ALL ON FUNCTION amoro_meta.add_table_runtimes(bigint, bigint[]) FROM PUBLIC;
+
 CREATE FUNCTION amoro_meta.bind_table_runtimes() RETURNS bigint
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
 	SET enable_seqscan = off
+	SET jit = off
 	SET enable_hashjoin = off
 	SET enable_mergejoin = off
 	SET jit = off
@@ -313,6 +344,7 @@ CREATE FUNCTION amoro_meta.stale_runtimes(after_id bigint, page_size integer, OU
 	LANGUAGE sql STABLE
 	SET search_path = pg_catalog, pg_temp
 	SET enable_seqscan = off
+	SET jit = off
 	SET enable_hashjoin = off
 	SET enable_mergejoin = off
 	SET jit = off
