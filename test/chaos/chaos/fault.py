@@ -12,6 +12,10 @@ from .server import LEASE_MS, LEASES_MS, Session
 
 # Seconds within which a process that has to end has ended.
 END = 20
+# Seconds: less than a node waits for an answer beside the wait that it asks for, which is a quarter of the lease.
+LATE = 0.17 * max(LEASES_MS) / 1000
+# Seconds within which nodes have another L from their next grant.
+LEARN = 0.4
 # What runs here, to stop at; a coordinator stops at begin_term when the server starts.
 POINTS = """
 SELECT kind || '.' || state FROM procedure_machine WHERE kind = ANY (%s) GROUP BY 1 ORDER BY 1
@@ -253,10 +257,22 @@ class Faults:
         """What that node may still serve, only the grace of the new term covers. With a lease that outlives the restart."""
         apart = self.nodes[fault['apart']]
         await self.set('amoro_meta.metadata_lease_fence_ms', str(max(LEASES_MS)))
-        await asyncio.sleep(0.4)
+        await asyncio.sleep(LEARN)
         apart.proxy.accepting = False
         apart.proxy.cut()
         await self.restart('immediate')
+        await self.heal_after(apart, fault)
+        await self.set('amoro_meta.metadata_lease_fence_ms', str(LEASE_MS))
+
+    async def late(self, node, fault):
+        """The last grant that arrives is old when it does: whoever counts from then serves for longer than it is owed."""
+        apart = self.nodes[fault['apart']]
+        await self.set('amoro_meta.metadata_lease_fence_ms', str(max(LEASES_MS)))
+        await asyncio.sleep(LEARN)
+        apart.proxy.directions['down'].set(late=LATE)
+        await asyncio.sleep(LEASE_MS / 1000)
+        # no more requests; the answer to the last one is still on its way
+        apart.proxy.directions['up'].set('hold')
         await self.heal_after(apart, fault)
         await self.set('amoro_meta.metadata_lease_fence_ms', str(LEASE_MS))
 

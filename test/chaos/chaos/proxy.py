@@ -14,14 +14,17 @@ CHUNK = 1 << 16
 class Direction:
     def __init__(self):
         self.mode = 'pass'
-        self.delay = 0.0
+        self.delay = 0.0            # at most; each connection has its own part of it
+        self.late = 0.0             # the same for each connection
         self.changed = asyncio.Event()
 
-    def set(self, mode=None, delay=None):
+    def set(self, mode=None, delay=None, late=None):
         if mode is not None:
             self.mode = mode
         if delay is not None:
             self.delay = delay
+        if late is not None:
+            self.late = late
         self.changed.set()
 
 
@@ -53,7 +56,7 @@ class Proxy:
         """Everything passes again, at once. What was thrown away leaves a broken stream: such connections end here."""
         broken = any(direction.mode == 'drop' for direction in self.directions.values())
         for direction in self.directions.values():
-            direction.set('pass', 0.0)
+            direction.set('pass', 0.0, 0.0)
         self.accepting = True
         if broken:
             self.cut()
@@ -94,7 +97,7 @@ class Proxy:
                     data = b''
                 if data and direction.mode == 'drop':
                     continue
-                queue.put_nowait((loop.time() + part * direction.delay, data))
+                queue.put_nowait((loop.time() + part * direction.delay + direction.late, data))
                 if not data:
                     await giver
                     return
@@ -112,7 +115,7 @@ class Proxy:
                     await asyncio.wait_for(direction.changed.wait(), timeout)
                 except asyncio.TimeoutError:
                     pass
-                if direction.mode == 'pass' and direction.delay == 0:
+                if direction.mode == 'pass' and direction.delay == 0 and direction.late == 0:
                     break
             if not data:
                 return

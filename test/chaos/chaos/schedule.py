@@ -28,6 +28,7 @@ KINDS = {
     'restart_fast': (1.5, 'server', 0.0, 0.0),
     'restart_immediate': (2.5, 'server', 0.0, 0.0),
     'restart_apart': (4, 'server', 0.5, 1.5),           # immediate, while one node cannot reach the server
+    'late': (12, 'server', 1.8, 2.2),                    # the answers to one node come late, and then none
     'lease': (3, 'server', 0.0, 0.0),                   # another L
     'stop_at': (5, 'server', 0.1, 1.0),                 # the coordinator stops at a step, in its transaction
 }
@@ -76,6 +77,6 @@ def draw(rng, kind, at, nodes, lease, leases):
         fault['then'] = rng.choices(THEN, (6, 2, 1))[0]
     elif kind in ('backend', 'worker', 'client', 'crash'):
         fault['pick'] = detail
-    elif kind == 'restart_apart':
+    elif kind in ('restart_apart', 'late'):
         fault['apart'] = int(detail * nodes)
     return fault

@@ -7,7 +7,7 @@ import re
 import subprocess
 
 from . import history, schedule
-from .client import DATABASES, KEYS, Client, Interest
+from .client import DATABASES, KEYS, QUIET_DATABASE, QUIET_KEYS, Client, Interest
 from .fault import Faults
 from .history import History
 from .node import FAKETIME, Node
@@ -17,6 +17,7 @@ from .watcher import Watcher
 
 CLIENTS = 3
 READERS = 3             # on each node
+QUIET_TABLE = '{"format": "iceberg", "columns": [{"name": "id", "type": "long"}], "properties": {"stamp": "quiet"}}'
 STALL_SOURCE = os.path.join(os.path.dirname(__file__), '..', '..', 't', 'stall.c')
 # Seconds after the last fault within which everything must have come to rest.
 REST = 30
@@ -109,8 +110,11 @@ class Trial:
         self.watcher = Watcher(self.server, self.record)
         self.watcher.start()
         session = Faults(self.server, self.nodes, self.record)
-        for database in DATABASES:
+        for database in (*DATABASES, QUIET_DATABASE):
             rows = await session.query("SELECT create_database('lake', %s)", database)
+            await session.end_of_procedure(rows[0][0])
+        for key in QUIET_KEYS:
+            rows = await session.query("SELECT create_table('lake', %s, %s, %s)", *key.split('/'), QUIET_TABLE)
             await session.end_of_procedure(rows[0][0])
         for node in self.nodes:
             for number in range(READERS):
