@@ -182,6 +182,12 @@ SET ROLE regress_amoro_ann;
 SELECT (terminal_context(:'ann2')->>'expires_at')::timestamptz < clock_timestamp() + interval '2 minutes' AS soon;
 SELECT state FROM execute_in_terminal(:'ann2', 'set');
 SELECT (terminal_context(:'ann2')->>'expires_at')::timestamptz > clock_timestamp() + interval '29 minutes' AS later;
+SELECT statement_id AS id FROM execute_in_terminal(:'ann2', 'select 46') \gset
+RESET ROLE;
+UPDATE amoro_meta.terminal_session SET last_used_at = clock_timestamp() - interval '29 minutes';
+SET ROLE regress_amoro_ann;
+SELECT report_terminal_statement(:'ann2', :id, 'Running'), report_terminal_statement(:'ann2', :id);
+SELECT (terminal_context(:'ann2')->>'expires_at')::timestamptz > clock_timestamp() + interval '29 minutes' AS later;
 -- a clock that is set back ends nothing, and keeps nothing for ever
 RESET ROLE;
 UPDATE amoro_meta.terminal_session SET last_used_at = clock_timestamp() + interval '1 year';
