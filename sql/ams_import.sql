@@ -53,7 +53,11 @@ INSERT INTO table_runtime (table_id, group_name, status_code, table_config) VALU
 	(2, 'default', 600, '{"self-optimizing.group": "default", "self-optimizing.quota": 0.5}'), (3, 'gone', 700, 'not json');
 INSERT INTO table_runtime_state (table_id, state_key, state_value) VALUES (2, 'optimizing_state', '{"currentSnapshotId": 7, "lastMinorOptimizingTime": 1700000000000}'),
 	(2, 'process_id', '99'), (2, 'pending_input', '{"dataFileCount": 3}'), (2, 'cleanup_state', 'not json'), (3, 'optimizing_state', '{}'), (777, 'optimizing_state', '{}'), (NULL, NULL, NULL);
-INSERT INTO table_process (table_id, status, process_type, process_stage, create_time) VALUES (2, 'RUNNING', 'MINOR', 'MINOR_OPTIMIZING', now());
+INSERT INTO table_process (table_id, status, process_type, process_stage, create_time, finish_time, fail_message) VALUES
+	(2, 'RUNNING', 'MINOR', 'MINOR_OPTIMIZING', now(), NULL, NULL), (2, 'SUCCESS', 'MAJOR', 'SUCCESS', now() - interval '2 hours', now() - interval '1 hour', NULL),
+	(2, 'FAILED', 'FULL', 'FAILED', now() - interval '3 hours', now() - interval '2 hours', E'no\x1b[31m luck'), (777, 'SUCCESS', 'FULL', 'SUCCESS', now(), now(), NULL),
+	(2, 'SUCCESS', 'MINOR', 'SUCCESS', now() - interval '1 year', now() - interval '1 year', NULL), (2, 'SUCCESS', 'MINOR', NULL, now(), NULL, NULL),
+	(2, 'DANCING', 'MINOR', NULL, now(), now(), NULL), (1, 'SUCCESS', 'MINOR', NULL, now(), now(), NULL), (2, NULL, NULL, NULL, NULL, 'infinity', NULL);
 INSERT INTO optimizer (token, group_name) VALUES ('11111111-1111-1111-1111-111111111111', 'default');
 SET timezone = 'Asia/Tokyo';
 INSERT INTO table_blocker (catalog_name, db_name, table_name, operations, create_time, expiration_time, properties) VALUES
@@ -88,6 +92,7 @@ SELECT catalog_name, database_name, state, properties, version > 0 AS versioned 
 SELECT object_kind, operation, catalog_name, database_name FROM amoro_meta.change;
 SELECT catalog_name, database_name, table_name, format, supported, properties FROM external_tables ORDER BY 1, 2, 3;
 SELECT table_name, group_name, wanted_group, status, process_id, state, config FROM table_runtimes ORDER BY catalog_name, table_name;
+SELECT catalog_name, table_name, group_name, process_type, status, ended_at - started_at AS took, reason FROM processes ORDER BY ended_at;
 SELECT group_name, container_name, properties FROM optimizer_groups ORDER BY 1;
 SELECT container_name, implementation FROM optimizer_containers ORDER BY 1;
 SELECT table_name, operations, expires_at BETWEEN now() + interval '59 minutes' AND now() + interval '61 minutes' AS hour, properties->>'writer' AS writer FROM blockers;
@@ -98,14 +103,14 @@ SELECT alter_catalog('hive', properties => '{"mine": "yes"}');
 CREATE TEMP TABLE before AS SELECT 'catalog' AS kind, c::text FROM amoro_meta.catalog c UNION ALL SELECT 'database', d::text FROM amoro_meta.database d
 	UNION ALL SELECT 'listed', l::text FROM amoro_meta.listed_table l UNION ALL SELECT 'group', g::text FROM amoro_meta.optimizer_group g
 	UNION ALL SELECT 'container', c::text FROM amoro_meta.optimizer_container c UNION ALL SELECT 'change', c::text FROM amoro_meta.change c
-	UNION ALL SELECT 'blocker', b::text FROM amoro_meta.blocker b UNION ALL SELECT 'runtime', r::text FROM amoro_meta.table_runtime r;
+	UNION ALL SELECT 'blocker', b::text FROM amoro_meta.blocker b UNION ALL SELECT 'runtime', r::text FROM amoro_meta.table_runtime r UNION ALL SELECT 'process', p::text FROM amoro_meta.process p;
 SET ROLE regress_amoro_admin;
 SELECT object_kind, outcome, count(*) FROM import_ams('ams') GROUP BY 1, 2 ORDER BY 1, 2;
 RESET ROLE;
 SELECT kind, count(*) FROM (SELECT * FROM before EXCEPT ALL (SELECT 'catalog' AS kind, c::text FROM amoro_meta.catalog c UNION ALL SELECT 'database', d::text FROM amoro_meta.database d
 	UNION ALL SELECT 'listed', l::text FROM amoro_meta.listed_table l UNION ALL SELECT 'group', g::text FROM amoro_meta.optimizer_group g
 	UNION ALL SELECT 'container', c::text FROM amoro_meta.optimizer_container c UNION ALL SELECT 'change', c::text FROM amoro_meta.change c
-	UNION ALL SELECT 'blocker', b::text FROM amoro_meta.blocker b UNION ALL SELECT 'runtime', r::text FROM amoro_meta.table_runtime r)) changed GROUP BY 1;
+	UNION ALL SELECT 'blocker', b::text FROM amoro_meta.blocker b UNION ALL SELECT 'runtime', r::text FROM amoro_meta.table_runtime r UNION ALL SELECT 'process', p::text FROM amoro_meta.process p)) changed GROUP BY 1;
 -- what has come since is imported
 INSERT INTO ams.table_identifier VALUES (20, 'hive', 'web', 'later', 'HUDI');
 SET ROLE regress_amoro_admin;

@@ -16,19 +16,19 @@ BEGIN
 END;
 $$;
 
-CREATE TEMP VIEW member_function AS
+CREATE TEMP TABLE member_function AS
 	SELECT p.oid, p.proname AS name, p.pronamespace = e.extnamespace AS api, p.proargtypes, p.provolatile
 	FROM pg_depend d JOIN pg_proc p ON d.classid = 'pg_proc'::regclass AND p.oid = d.objid
 		JOIN pg_extension e ON d.refclassid = 'pg_extension'::regclass AND e.oid = d.refobjid AND e.extname = 'amoro_meta'
 	WHERE p.prorettype <> 'trigger'::regtype;
-CREATE TEMP VIEW member_relation AS
+CREATE TEMP TABLE member_relation AS
 	SELECT c.oid, c.relname AS name, c.relnamespace = e.extnamespace AS api, c.relkind
 	FROM pg_depend d JOIN pg_class c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid
 		JOIN pg_extension e ON d.refclassid = 'pg_extension'::regclass AND e.oid = d.refobjid AND e.extname = 'amoro_meta'
 	WHERE c.relkind IN ('r', 'v', 'S');
 CREATE TEMP VIEW roles AS SELECT kind, 'regress_amoro_' || kind AS name FROM kind UNION ALL SELECT 'nobody', 'regress_amoro_nobody';
 -- what the rules say
-CREATE TEMP VIEW allowed AS
+CREATE TEMP TABLE allowed AS
 	SELECT r.access_kind AS kind, f.oid FROM amoro_meta.access_rule r
 		JOIN member_function f ON r.object_kind = 'function' AND r.object_name = CASE WHEN f.api THEN '' ELSE 'amoro_meta.' END || f.name
 	UNION ALL
@@ -39,6 +39,8 @@ CREATE TEMP VIEW allowed AS
 -- there is something to look at
 SELECT count(*) > 40 AS functions FROM member_function WHERE api;
 SELECT count(*) > 15 AS views FROM member_relation WHERE relkind = 'v';
+
+SELECT k.kind FROM kind k WHERE NOT EXISTS (SELECT FROM allowed a WHERE a.kind = k.kind);
 
 -- functions and views of the API without a rule: say in access_rule who is to have them
 SELECT f.oid::regprocedure FROM member_function f WHERE f.api AND f.oid NOT IN (SELECT a.oid FROM allowed a) ORDER BY 1;
@@ -114,7 +116,6 @@ SELECT f.oid::regprocedure FROM member_function f WHERE has_function_privilege('
 
 -- nothing is left of any of them
 SELECT kind, revoke_access('regress_amoro_' || kind, kind) FROM kind;
-DROP VIEW allowed, member_function, member_relation;
 DROP ROLE regress_amoro_reader, regress_amoro_writer, regress_amoro_optimizer, regress_amoro_node, regress_amoro_operator,
 	regress_amoro_admin, regress_amoro_nobody;
 DROP EXTENSION amoro_meta;

@@ -67,6 +67,12 @@ SELECT command, state, columns, rows, message FROM execute_in_terminal(:'ann', $
 RESET ROLE;
 SELECT blocker_id > 0 AS acquired FROM acquire_blocker('lake', 'sales', 'orders', '{OPTIMIZE,BATCH_WRITE}', '1 hour');
 SET ROLE regress_amoro_ann;
+RESET ROLE;
+SELECT create_optimizer_group('g');
+SELECT register_optimizer('g', 4, 1024, resource_id => 'r') AS token \gset
+SET ROLE regress_amoro_ann;
+SELECT e.state, jsonb_array_length(e.rows) AS rows, (e.rows->0) - 0 - 6 - 5 AS optimizer, position(:'token' IN e.rows::text) AS token
+	FROM execute_in_terminal(:'ann', 'show optimizers; show optimizers in g; show optimizers in other') e;
 SELECT e.statement, e.state, e.columns, jsonb_array_length(e.rows) AS rows, e.rows->0->>0 AS "table", e.rows->0->>1 AS operations, e.rows->0->>2 AS by
 	FROM execute_in_terminal(:'ann', 'show blockers; show blockers in orders; show blockers from lake.sales.others; show blockers in hive.web.clicks; show blockers in nothing.x') e;
 -- and what is the engine's after all

@@ -39,7 +39,7 @@ CREATE FUNCTION amoro_meta.ams_relations()
 		('table_runtime', ARRAY['table_id', 'table_config', 'status_code'], NULL),
 		('table_runtime_state', ARRAY['table_id', 'state_key', 'state_value'], NULL),
 		('table_blocker', ARRAY['blocker_id', 'catalog_name', 'db_name', 'table_name', 'operations', 'expiration_time', 'properties'], NULL),
-		('table_process', NULL, 'processes that have not ended are planned again'),
+		('table_process', ARRAY['process_id', 'table_id', 'status', 'process_type', 'process_stage', 'create_time', 'finish_time', 'fail_message'], NULL),
 		('optimizer', NULL, 'optimizers that run register again'),
 		('resource', NULL, 'what was launched for AMS is released there'),
 		('optimizing_process_state', NULL, 'plans of processes are of use to the AMS that made them alone'),
@@ -251,7 +251,7 @@ DECLARE
 	ends_at timestamptz;
 	remaining interval;
 BEGIN
-	ends_at := data->>'expiration_time';
+	ends_at := data->>'expiration_time';	-- what is no moment is refused
 	IF NOT isfinite(ends_at) THEN
 		outcome := 'refused';
 		reason := 'it never expires';
@@ -412,6 +412,64 @@ $$;
 COMMENT ON FUNCTION amoro_meta.import_ams_tables() IS 'lists the tables of an AMS that catalogs keep elsewhere, with the properties they had there';
 REVOKE ALL ON FUNCTION amoro_meta.import_ams_tables() FROM PUBLIC;
 
+CREATE FUNCTION amoro_meta.ams_timestamp(moment text) RETURNS timestamptz
+	LANGUAGE plpgsql STABLE PARALLEL SAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+BEGIN
+	RETURN CASE WHEN isfinite(moment::timestamptz) THEN moment::timestamptz END;
+EXCEPTION WHEN data_exception THEN
+	RETURN NULL;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.ams_timestamp(text) IS 'a moment, in the time zone of the session where it names none; null when it is none';
+REVOKE ALL ON FUNCTION amoro_meta.ams_timestamp(text) FROM PUBLIC;
+
+CREATE VIEW amoro_meta.ams_process AS
+	SELECT p.*, t.catalog_name, t.database_name, t.table_name,
+		CASE WHEN p.status IN ('UNKNOWN', 'PENDING', 'SUBMITTED', 'RUNNING', 'CANCELING') THEN 'it has not ended: what is needed is planned anew'
+			WHEN p.status IN ('SUCCESS', 'CANCELED', 'CLOSED', 'KILLED', 'FAILED') IS NOT TRUE THEN 'its status is unknown here'
+			WHEN t.ams_id IS NULL THEN 'its table is not here'
+			WHEN p.started_at IS NULL OR p.ended_at IS NULL OR p.ended_at < p.started_at THEN 'its times are none'
+			WHEN p.ended_at < clock_timestamp() - current_setting('amoro_meta.history_retention')::interval
+				THEN 'it ended longer ago than amoro_meta.history_retention'
+		END AS reason
+	FROM (SELECT r.ordinal, r.data->>'table_id' AS table_id, r.data->>'status' AS status,
+			coalesce(nullif(amoro_meta.printable_text(r.data->>'process_type', 64), ''), 'UNKNOWN') AS process_type,
+			coalesce(amoro_meta.printable_text(r.data->>'process_stage', 64), '') AS stage,
+			amoro_meta.ams_timestamp(r.data->>'create_time') AS started_at, amoro_meta.ams_timestamp(r.data->>'finish_time') AS ended_at,
+			amoro_meta.printable_text(r.data->>'fail_message', 4000) AS fail_message
+		  FROM amoro_meta.ams_row r WHERE r.relation = 'table_process') p
+		LEFT JOIN amoro_meta.ams_table t ON t.ams_id = p.table_id AND t.outcome = 'present';
+COMMENT ON VIEW amoro_meta.ams_process IS 'processes of an AMS, and why one is not taken over into the history';
+
+CREATE FUNCTION amoro_meta.import_ams_processes()
+	RETURNS TABLE (object_kind text, name text, outcome text, reason text)
+	LANGUAGE sql VOLATILE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+	WITH found AS MATERIALIZED (SELECT * FROM amoro_meta.ams_process), imported AS
+	(
+		INSERT INTO amoro_meta.process (process_id, table_key, catalog_name, database_name, table_name, table_id, group_name, queue_id, turn,
+				waiting, process_type, status, stage, quota, rank, task_count, started_by, started_at, ended_at, reason, settled, busy_ms)
+			SELECT amoro_meta.next_id(), k.table_key, f.catalog_name, f.database_name, f.table_name, r.table_id, coalesce(r.wanted_group, 'default'),
+				0, 0, false, f.process_type, f.status, f.stage, 1, 0, 0, amoro_meta.calling_role(), f.started_at, f.ended_at, f.fail_message, true, 0
+			FROM (SELECT DISTINCT ON (f.table_id, f.started_at, f.ended_at) f.* FROM found f WHERE f.reason IS NULL
+				  ORDER BY f.table_id, f.started_at, f.ended_at, f.ordinal) f
+				CROSS JOIN LATERAL (SELECT amoro_meta.table_key(f.catalog_name, f.database_name, f.table_name) AS table_key) k
+				LEFT JOIN amoro_meta.table_runtime r ON r.catalog_name = f.catalog_name AND r.database_name = f.database_name AND r.table_name = f.table_name
+			WHERE NOT EXISTS (SELECT FROM amoro_meta.process p WHERE p.table_key = k.table_key AND p.ended_at = f.ended_at AND p.started_at = f.started_at)
+			RETURNING 1
+	)
+	SELECT 'process', c.number || CASE c.number WHEN 1 THEN ' process' ELSE ' processes' END, c.outcome, c.reason
+	FROM (SELECT 1, (SELECT count(*) FROM imported), 'imported', 'into the history'
+		  UNION ALL SELECT 2, (SELECT count(*) FROM found f WHERE f.reason IS NULL) - (SELECT count(*) FROM imported), 'present', NULL
+		  UNION ALL SELECT 3, count(*), 'skipped', f.reason FROM found f WHERE f.reason IS NOT NULL GROUP BY f.reason) c (position, number, outcome, reason)
+	WHERE c.number > 0 ORDER BY c.position, c.reason COLLATE "C"
+	$$;
+COMMENT ON FUNCTION amoro_meta.import_ams_processes() IS 'takes over the history of processes of tables that are here';
+REVOKE ALL ON FUNCTION amoro_meta.import_ams_processes() FROM PUBLIC;
+
 CREATE FUNCTION import_ams(schema_name text)
 	RETURNS TABLE (object_kind text, name text, outcome text, reason text)
 	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
@@ -427,6 +485,7 @@ BEGIN
 		FROM amoro_meta.ams_row r CROSS JOIN LATERAL amoro_meta.import_ams_catalog(r.data) i
 		WHERE r.relation = 'catalog_metadata' ORDER BY r.ordinal;
 	RETURN QUERY SELECT t.* FROM amoro_meta.import_ams_tables() t;
+	RETURN QUERY SELECT p.* FROM amoro_meta.import_ams_processes() p;
 	RETURN QUERY SELECT 'blocker', amoro_meta.ams_name(r.data->>'catalog_name', r.data->>'db_name', r.data->>'table_name'), i.outcome, i.reason
 		FROM amoro_meta.ams_row r CROSS JOIN LATERAL amoro_meta.import_ams_blocker(schema_name, r.data) i
 		WHERE r.relation = 'table_blocker' ORDER BY r.ordinal;
@@ -438,7 +497,7 @@ END;
 $$;
 COMMENT ON FUNCTION import_ams(text) IS
 	'takes over what can be from the tables of an Apache AMS in a schema of this database that the caller may read: catalogs, optimizer groups, '
-	'listed tables with the state of their optimizing, databases of internal catalogs, live blockers. One row an object: imported, present (it was there and stays as it is), '
+	'listed tables with the state of their optimizing and the history of their processes, databases of internal catalogs, live blockers. One row an object: imported, present (it was there and stays as it is), '
 	'skipped or refused, and why. All or nothing; again it imports only what has come since. Nothing in that schema is executed. Timestamps '
 	'without time zone are read in that of the session. Errors: 3F000 no such schema, 42501 the caller may not read it, 22023 it is no AMS, 22004, 25006';
 REVOKE ALL ON FUNCTION import_ams(text) FROM PUBLIC;

@@ -74,8 +74,9 @@ my $drop = $original->safe_psql('lake', "SELECT drop_table('c', 'd', 'dropped', 
 poll('the drop waits for the node',
 	sub { $original->safe_psql('lake', "SELECT wait_version IS NOT NULL FROM procedure_status($drop)") eq 't' });
 
-# What is managed beside the metadata: a group in a container, listed tables with their runtimes, a blocker, a session.
-my ($session, $blocker) = split /\n/, $original->safe_psql('lake', <<'SQL');
+# What is managed beside the metadata: a group in a container, listed tables with their runtimes, a process with a task
+# that an optimizer works on and one that waits, a blocker, a session.
+my ($session, $blocker, $token, $process) = split /\n/, $original->safe_psql('lake', <<'SQL');
 SELECT FROM grant_access('lake_writer', 'writer'), create_optimizer_container('box', 'Box'), create_optimizer_group('g', 'box');
 SELECT FROM create_catalog('e', 'pushed', '{"table.self-optimizing.group": "g"}'), report_listing('e', 'web', '[{"name": "clicks"}, {"name": "views"}]', true);
 SET ROLE lake_writer;
@@ -83,6 +84,11 @@ SELECT open_terminal_session('c', '{"k": "v"}') AS session \gset
 SELECT FROM execute_in_terminal(:'session', 'use d; set my.password = hush; select 1');
 SELECT :'session';
 SELECT blocker_id FROM acquire_blocker('c', 'd', 'kept', '{OPTIMIZE}', '1 hour');
+RESET ROLE;
+SELECT register_optimizer('g', 1, 1024) AS token \gset
+SELECT :'token';
+SELECT start_process('e', 'web', 'clicks', 'MINOR', '[{"n": 1}, {"n": 2}]');
+SELECT FROM poll_task(:'token', 0) p, ack_task(:'token', 0, p.process_id, p.task_id, p.attempt);
 SQL
 is($original->safe_psql('lake', "SELECT count(*) FROM table_runtimes WHERE group_name = 'g'"), '2', 'the listed tables have runtimes');
 
@@ -92,7 +98,7 @@ command_ok([ 'pg_dump', '--format=custom', '--file', $dump, '--dbname', $origina
 my $dumped = contents($original, 'lake');
 my $term = $original->coordinator('lake')->{term};
 like($dumped, qr/^procedure\|.*\Q$request\E/m, 'the dump has the procedure in flight');
-for my $table (qw(optimizer_container optimizer_group listed_table table_runtime blocker_head blocker terminal_session terminal_statement))
+for my $table (qw(optimizer_container optimizer_group listed_table table_runtime optimizer process task task_input blocker_head blocker terminal_session terminal_statement))
 {
 	like($dumped, qr/^$table\|/m, "the dump has rows of $table");
 }
@@ -192,6 +198,10 @@ is($copy->safe_psql('whole', <<SQL), "d|hush|t", 'the session goes on for whoeve
 SET ROLE lake_writer;
 SELECT e.context->>'database', e.context->'properties'->>'my.password', e.statement_id > (SELECT max(statement_id) FROM terminal_statements)
 	FROM execute_in_terminal('$session', 'select 2') e;
+SQL
+is($copy->safe_psql('whole', <<SQL), "2\nt", 'the optimizer goes on with its token: the other task, and a process with a number above all that it had');
+SELECT task_id FROM poll_task('$token', 0);
+SELECT start_process('e', 'web', 'views', 'MINOR', '[{}]') > greatest($process, (SELECT max(process_id) FROM processes));
 SQL
 fails_with($copy, 'whole', "SELECT drop_optimizer_group('g')", 'AM201', 'clicks|table', 'the group is in use');
 same_contents(contents($copy, 'parallel'), $dumped, 'the other copies are still as they were');
