@@ -24,8 +24,14 @@ PG_FUNCTION_INFO_V1(amoro_meta_poll_task);
 /* Covers what is not announced: a blocker that ended, a quota that is free again. */
 #define LOOK_AGAIN_MS 1000
 #define RAISE_FLOOR_EVERY 32
+/* From so many tasks on backends begin apart, by about what is on a page. */
+#define LONG_LINE 2048
+#define SEGMENT 64
+#define FROM_FLOOR_EVERY 8
 /* How many processes one poll tries at most; with as many blocked ones in a row the next poll goes on elsewhere. */
 #define MAX_CANDIDATES 160
+/* Of what a claim returns: those of optimizing_task, and the position. */
+#define CLAIM_COLUMNS 9
 
 /* The newest claim of a thread. */
 typedef struct LastClaim
@@ -41,11 +47,24 @@ typedef struct Candidate
 	int64		process_id;
 	int64		turn;
 	double		quota;
+	int64		task_count;
 	SqlArgument catalog_name;
 	SqlArgument database_name;
 	SqlArgument table_name;
 	SqlArgument process_type;
 } Candidate;
+
+/* At that position, or so far beyond the floor: the greater of the two. */
+typedef struct StartPosition
+{
+	int64		position;
+	int64		beyond_floor;
+} StartPosition;
+
+/* Where this backend has found its last task: a hint. */
+static int64 last_claimed_process = 0;
+static int64 last_claimed_position = 0;
+static uint32 claims_since_floor = 0;
 
 /* One attempt to find a task. */
 typedef struct Poll
@@ -55,13 +74,15 @@ typedef struct Poll
 	LastClaim	last;
 	int64		group_threads;	/* -1: not yet counted */
 	bool		ring;
+	TupleDesc	row_type;
 	int			tried_count;
 	Candidate	tried[MAX_CANDIDATES];
 	bool		over_quota[MAX_CANDIDATES];	/* of those that were tried */
 } Poll;
 
 /* Turns as index conditions: the floor is looked up once, as an init plan. */
-#define CANDIDATE_COLUMNS "SELECT p.process_id, p.turn, p.quota, p.catalog_name, p.database_name, p.table_name, p.process_type"
+#define CANDIDATE_COLUMNS \
+	"SELECT p.process_id, p.turn, p.quota, p.catalog_name, p.database_name, p.table_name, p.process_type, p.task_count::bigint"
 #define FLOOR_SQL "coalesce((SELECT f.turn FROM amoro_meta.queue_floor f WHERE f.queue_id = $1 ORDER BY f.turn DESC LIMIT 1), 0)"
 
 /* The policy decides among those that wait longest. */
@@ -82,15 +103,17 @@ static const char claim_sql[] =
 	"WITH claimed AS (UPDATE amoro_meta.task t SET state = 'SCHEDULED', attempt = t.attempt + 1, optimizer_id = $2, thread_id = $3,"
 	"  claimed_at = clock_timestamp()"
 	" FROM (SELECT t.task_id FROM amoro_meta.task t WHERE t.process_id = $1 AND t.state = 'PLANNED' AND t.position >="
-	"   coalesce((SELECT f.position FROM amoro_meta.task_floor f WHERE f.process_id = $1 ORDER BY f.position DESC LIMIT 1), 0) + $8"
+	"   greatest($8, $13 + coalesce((SELECT f.position FROM amoro_meta.task_floor f WHERE f.process_id = $1"
+	"    ORDER BY f.position DESC LIMIT 1), 0))"
 	"  ORDER BY t.position LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED) first"
 	" WHERE t.process_id = $1 AND t.task_id = first.task_id AND NOT amoro_meta.table_is_blocked($9, $10, $11, 'OPTIMIZE')"
-	" RETURNING t.task_id, t.attempt)"
+	" RETURNING t.task_id, t.attempt, t.position)"
 	" INSERT INTO amoro_meta.task_claim AS c"
 	"  (optimizer_id, process_id, claimed_at, ring_turn, thread_id, number, task_id, attempt, seat, seat_number)"
 	" SELECT $2, $1, clock_timestamp(), $4, $3, $5, d.task_id, d.attempt, $6, $7 FROM claimed d"
 	" RETURNING $1, c.task_id, c.attempt, $9, $10, $11, $12,"
-	" (SELECT i.input FROM amoro_meta.task_input i WHERE i.process_id = c.process_id AND i.task_id = c.task_id)";
+	" (SELECT i.input FROM amoro_meta.task_input i WHERE i.process_id = c.process_id AND i.task_id = c.task_id),"
+	" (SELECT d.position FROM claimed d)";
 
 static bool
 table_is_blocked(const Candidate *candidate)
@@ -127,26 +150,63 @@ retire(const Candidate *candidate)
 		procedure_sql("SELECT amoro_meta.retire_process($1)", SPI_OK_SELECT, lengthof(arguments), arguments);
 }
 
-/* Claims a task of a process whose seat is taken; NULL when there is none. */
+/*
+ * Where to begin in the line of a process. In a long one every backend goes on from where it was, so that they neither
+ * meet on the same pages nor walk over what was handed out before; what they leave behind is found from the floor.
+ */
+static StartPosition
+start_position(const Candidate *candidate)
+{
+	if (candidate->task_count < LONG_LINE || ++claims_since_floor % FROM_FLOOR_EVERY == 0)
+		return (StartPosition) {0, 0};
+	if (last_claimed_process == candidate->process_id)
+		return (StartPosition) {last_claimed_position + 1, 0};
+	return (StartPosition) {0, (int64) (MyProcNumber % (LONG_LINE / 2 / SEGMENT)) * SEGMENT};
+}
+
+/* The columns of optimizing_task, which are the first ones of what a claim returns. */
 static HeapTuple
-claim(Poll *poll, const Candidate *candidate, TaskSeat seat)
+task_row(HeapTuple row, TupleDesc descriptor, TupleDesc row_type)
+{
+	Datum		values[CLAIM_COLUMNS];
+	bool		nulls[CLAIM_COLUMNS];
+
+	heap_deform_tuple(row, descriptor, values, nulls);
+	return heap_form_tuple(row_type, values, nulls);
+}
+
+static bool
+run_claim(const Poll *poll, const Candidate *candidate, TaskSeat seat, StartPosition start)
 {
 	SqlArgument arguments[] = {
 		sql_bigint(candidate->process_id), sql_bigint(poll->optimizer.id), sql_integer(poll->thread.thread_id),
 		sql_bigint(poll->ring ? candidate->turn : poll->last.ring_turn), sql_integer(poll->last.number + 1),
-		sql_integer(seat.seat), sql_integer(seat.number), sql_bigint(0),
-		candidate->catalog_name, candidate->database_name, candidate->table_name, candidate->process_type
+		sql_integer(seat.seat), sql_integer(seat.number), sql_bigint(start.position),
+		candidate->catalog_name, candidate->database_name, candidate->table_name, candidate->process_type,
+		sql_bigint(start.beyond_floor)
 	};
-	HeapTuple	row;
-	bool		is_null;
 
-	if (procedure_sql(claim_sql, SPI_OK_INSERT_RETURNING, lengthof(arguments), arguments) == 0)
+	return procedure_sql(claim_sql, SPI_OK_INSERT_RETURNING, lengthof(arguments), arguments) != 0;
+}
+
+/* Claims a task of a process whose seat is taken; NULL when there is none. */
+static HeapTuple
+claim(Poll *poll, const Candidate *candidate, TaskSeat seat)
+{
+	SqlArgument arguments[] = {sql_bigint(candidate->process_id)};
+	StartPosition start = start_position(candidate);
+	HeapTuple	row;
+
+	if (!run_claim(poll, candidate, seat, start) &&
+		((start.position == 0 && start.beyond_floor == 0) || !run_claim(poll, candidate, seat, (StartPosition) {0, 0})))
 	{
 		retire(candidate);
 		return NULL;
 	}
-	row = SPI_copytuple(SPI_tuptable->vals[0]);
-	if (DatumGetInt32(heap_getattr(row, 2, SPI_tuptable->tupdesc, &is_null)) % RAISE_FLOOR_EVERY == 0)
+	row = task_row(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, poll->row_type);
+	last_claimed_process = candidate->process_id;
+	last_claimed_position = result_bigint(0, 9);
+	if (last_claimed_position % RAISE_FLOOR_EVERY == 0)
 		procedure_sql("SELECT amoro_meta.raise_task_floor($1)", SPI_OK_SELECT, 1, arguments);
 	return row;
 }
@@ -198,7 +258,7 @@ try_candidates(Poll *poll, const char *sql, int64 queue_id)
 			.process_id = result_bigint(i, 1), .turn = result_bigint(i, 2),
 			.quota = DatumGetFloat8(SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 3, &is_null)),
 			.catalog_name = result_name(i, 4), .database_name = result_name(i, 5), .table_name = result_name(i, 6),
-			.process_type = result_name(i, 7)
+			.process_type = result_name(i, 7), .task_count = result_bigint(i, 8)
 		};
 	}
 	for (int i = first; i < poll->tried_count && task == NULL; i++)
@@ -249,7 +309,7 @@ try_over_quota(Poll *poll)
 			continue;
 		if (broken < 0)
 			broken = may_break_quota(poll);
-		task = try_process(poll, &poll->tried[i], broken ? SEATS_UNLIMITED : quota_limit(poll, &poll->tried[i]), true, &over_quota);
+		task = try_process(poll, &poll->tried[i], broken ? SEATS_UNLIMITED : quota_limit(poll, &poll->tried[i]), !broken, &over_quota);
 	}
 	if (task != NULL && broken)
 		task_count(TASK_OVER_QUOTA);
@@ -342,6 +402,7 @@ look_for_task(const OptimizerThread *thread, bool first_look_locks, TupleDesc ro
 	poll = palloc0(sizeof(Poll));
 	poll->thread = *thread;
 	poll->group_threads = -1;
+	poll->row_type = row_type;
 	if (!first_look_locks)
 	{
 		poll->optimizer = optimizer_find(thread);
@@ -353,9 +414,8 @@ look_for_task(const OptimizerThread *thread, bool first_look_locks, TupleDesc ro
 	if (task != NULL)
 	{
 		MemoryContext old = MemoryContextSwitchTo(caller);
-		HeapTuple	copy = heap_copytuple(task);
 
-		result = (HeapTupleHeader) DatumGetPointer(heap_copy_tuple_as_datum(copy, row_type));
+		result = (HeapTupleHeader) DatumGetPointer(heap_copy_tuple_as_datum(task, row_type));
 		MemoryContextSwitchTo(old);
 	}
 	SPI_finish();

@@ -1,0 +1,180 @@
+-- Tasks: what Amoro tests in TestDefaultOptimizingService and TestOptimizingQueue.
+SET client_min_messages = warning;
+CREATE EXTENSION amoro_meta;
+\set VERBOSITY terse
+SELECT create_optimizer_group('default');
+SELECT register_optimizer('default', 8, 512) AS token \gset
+
+-- pollNoTask
+SELECT poll_task(:'token', 0) IS NULL AS nothing;
+
+-- pollOnce: PLANNED, SCHEDULED, ACKED, SUCCESS, then COMMITTING
+SELECT start_process('lake', 'sales', 'orders', 'MINOR', '[{"partition": "day=1"}]') AS process \gset
+SELECT state, attempt FROM tasks WHERE process_id = :process;
+SELECT process_id = :process AS right_one, task_id, attempt, catalog_name, database_name, table_name, process_type, input FROM poll_task(:'token', 0);
+SELECT state, attempt, thread_id FROM tasks WHERE process_id = :process;
+SELECT ack_task(:'token', 0, :process, 1, 1);
+SELECT state FROM tasks WHERE process_id = :process;
+SELECT complete_task(:'token', 0, :process, 1, 1, output => '\x0102', metrics => '{"files": 3}');
+SELECT state, output, metrics FROM tasks WHERE process_id = :process;
+SELECT stage FROM processes WHERE process_id = :process;
+SELECT poll_task(:'token', 0) IS NULL AS nothing;
+SELECT finish_process(:process);
+
+-- ackAndComplete: complete before ack is ignored
+SELECT start_process('lake', 'sales', 'orders', 'MINOR', '[{}]') AS process \gset
+SELECT task_id FROM poll_task(:'token', 0);
+SELECT complete_task(:'token', 0, :process, 1, 1);
+SELECT state FROM tasks WHERE process_id = :process;
+-- neither is anybody else's report of use: another thread, another attempt, another task
+SELECT ack_task(:'token', 1, :process, 1, 1);
+SELECT ack_task(:'token', 0, :process, 1, 2);
+SELECT ack_task(:'token', 0, :process, 2, 1);
+SELECT ack_task(:'token', 0, NULL, 1, 1);
+SELECT ack_task(:'token', 0, :process, 1, 1);
+-- again: the answer was lost, or it is still at work
+SELECT ack_task(:'token', 0, :process, 1, 1);
+SELECT complete_task(:'token', 1, :process, 1, 1);
+SELECT complete_task(:'token', 0, :process, 1, 2);
+SELECT complete_task(:'token', 0, -1, 1, 1);
+SELECT complete_task(:'token', 0, :process, 1, NULL);
+SELECT complete_task(:'token', 0, :process, 1, 1, metrics => '[]');
+SELECT complete_task(:'token', 0, :process, 1, 1);
+-- a success is final
+SELECT complete_task(:'token', 0, :process, 1, 1);
+SELECT complete_task(:'token', 0, :process, 1, 1, error => 'no');
+SELECT state, failures FROM tasks WHERE process_id = :process;
+SELECT finish_process(:process);
+
+-- retryTask: five failures are tried again, the sixth fails the process; the reason is kept
+SELECT start_process('lake', 'sales', 'orders', 'MINOR', '[{}, {}]') AS process \gset
+SELECT task_id FROM poll_task(:'token', 1);
+CREATE FUNCTION pg_temp.fail(token uuid, process bigint) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE task optimizing_task := poll_task(token, 0);
+BEGIN
+	PERFORM ack_task(token, 0, process, task.task_id, task.attempt);
+	RETURN format('task %s attempt %s: %s', task.task_id, task.attempt,
+				  complete_task(token, 0, process, task.task_id, task.attempt, error => 'out of memory'));
+END$$;
+SELECT pg_temp.fail(:'token', :process) FROM generate_series(1, 6);
+SELECT task_id, state, attempt, failures, resets, error FROM tasks WHERE process_id = :process ORDER BY task_id;
+SELECT status, reason FROM processes WHERE process_id = :process;
+-- no more offers, and whoever still works on the other one is told
+SELECT poll_task(:'token', 0) IS NULL AS nothing;
+SELECT ack_task(:'token', 1, :process, 1, 1);
+
+-- pollTaskThreeTimes: two failures, then success
+SELECT start_process('lake', 'sales', 'orders', 'MINOR', '[{}]') AS process \gset
+SELECT pg_temp.fail(:'token', :process) FROM generate_series(1, 2);
+SELECT task_id, attempt FROM poll_task(:'token', 0);
+SELECT poll_task(:'token', 2) IS NULL AS nothing;
+SELECT ack_task(:'token', 0, :process, 1, 3), complete_task(:'token', 0, :process, 1, 3);
+SELECT finish_process(:process);
+
+-- ackTimeoutReset: the optimizer lives, its thread is silent; a late ack is refused, a late completion ignored
+SELECT start_process('lake', 'sales', 'orders', 'MINOR', '[{}]') AS process \gset
+SELECT task_id, attempt FROM poll_task(:'token', 0);
+SELECT reset_tasks();
+UPDATE amoro_meta.task SET claimed_at = clock_timestamp() - interval '31s' WHERE process_id = :process;
+SELECT reset_tasks();
+SELECT state, attempt, failures, resets, thread_id FROM tasks WHERE process_id = :process;
+SELECT ack_task(:'token', 0, :process, 1, 1);
+SELECT task_id, attempt FROM poll_task(:'token', 1);
+SELECT ack_task(:'token', 0, :process, 1, 1);
+SELECT ack_task(:'token', 1, :process, 1, 2);
+SELECT complete_task(:'token', 0, :process, 1, 1);
+-- executeTimeout, counted from the last ack
+UPDATE amoro_meta.task SET acked_at = clock_timestamp() - interval '61 min' WHERE process_id = :process;
+SELECT ack_task(:'token', 1, :process, 1, 2);
+SELECT reset_tasks();
+UPDATE amoro_meta.task SET acked_at = clock_timestamp() - interval '61 min' WHERE process_id = :process;
+SELECT reset_tasks();
+SELECT state, failures, resets FROM tasks WHERE process_id = :process;
+SELECT complete_task(:'token', 1, :process, 1, 2);
+-- resets are no failures: there is no end to them
+SELECT task_id, attempt FROM poll_task(:'token', 0);
+-- poll resets the stale task of the same thread (Q08)
+SELECT task_id, attempt FROM poll_task(:'token', 0);
+SELECT ack_task(:'token', 0, :process, 1, 4);
+SELECT task_id, attempt FROM poll_task(:'token', 0);
+SELECT ack_task(:'token', 0, :process, 1, 4);
+SELECT state, failures, resets FROM tasks WHERE process_id = :process;
+SELECT cancel_process(:process);
+
+-- over-quota disabled: the second poll waits for the completion of the first
+SELECT alter_optimizer_group('default', properties => '{"break-quota-limit-enabled": "false"}');
+SELECT start_process('lake', 'sales', 'orders', 'MINOR', '[{}, {}, {}]', quota => 0.1) AS process \gset
+SELECT task_id FROM poll_task(:'token', 0);
+SELECT poll_task(:'token', 1) IS NULL AS nothing;
+SELECT ack_task(:'token', 0, :process, 1, 1), complete_task(:'token', 0, :process, 1, 1);
+SELECT task_id FROM poll_task(:'token', 1);
+SELECT poll_task(:'token', 0) IS NULL AS nothing;
+-- a reset gives its place back
+UPDATE amoro_meta.task SET claimed_at = clock_timestamp() - interval '31s' WHERE process_id = :process AND state = 'SCHEDULED';
+SELECT reset_tasks();
+SELECT task_id FROM poll_task(:'token', 0);
+SELECT poll_task(:'token', 1) IS NULL AS nothing;
+-- over-quota enabled
+SELECT alter_optimizer_group('default', properties => '{}');
+SELECT task_id FROM poll_task(:'token', 1);
+SELECT cancel_process(:process);
+-- floor(q) of more than one, the rounded up share of the threads of the group of at most one
+SELECT q, amoro_meta.quota_limit(q, 'default') FROM unnest('{0.01, 0.125, 0.13, 0.5, 1, 1.9, 2.5, 100}'::float8[]) q;
+SELECT alter_optimizer_group('default', properties => '{"break-quota-limit-enabled": "false"}');
+SELECT start_process('lake', 'sales', 'orders', 'MINOR', '[{}, {}, {}, {}, {}, {}, {}, {}]', quota => 0.3) AS process \gset
+SELECT count(poll_task(:'token', n)) FROM generate_series(0, 7) n;
+-- the others see that its quota is used up, and are given the tasks of another table
+SELECT start_process('lake', 'sales', 'items', 'MINOR', '[{}, {}]', quota => 1) AS process2 \gset
+SELECT count(t) FROM generate_series(3, 7) n, LATERAL poll_task(:'token', n) t WHERE t.table_name = 'items';
+SELECT cancel_process(:process), cancel_process(:process2);
+
+-- priorities
+SELECT start_process('lake', 'sales', 'low', 'MINOR', '[{}, {}]', priority => -1) AS low \gset
+SELECT start_process('lake', 'sales', 'normal', 'MINOR', '[{}, {}]') AS normal \gset
+SELECT start_process('lake', 'sales', 'high', 'MINOR', '[{}, {}]', priority => 5) AS high \gset
+SELECT (poll_task(:'token', n)).table_name FROM generate_series(0, 5) n;
+SELECT cancel_process(:low), cancel_process(:normal), cancel_process(:high);
+
+-- balanced: the table whose last success is longest ago, here never
+SELECT unregister_optimizer(:'token');
+SELECT alter_optimizer_group('default', properties => '{"scheduling-policy": "balanced"}');
+SELECT register_optimizer('default', 8, 512) AS token \gset
+SELECT finish_process(start_process('lake', 'sales', 'recent', 'MINOR', '[]'));
+SELECT start_process('lake', 'sales', 'recent', 'MINOR', '[{}, {}, {}]') AS recent \gset
+SELECT start_process('lake', 'sales', 'never', 'MINOR', '[{}, {}, {}]') AS never \gset
+SELECT (poll_task(:'token', n)).table_name FROM generate_series(0, 1) n;
+SELECT cancel_process(:recent), cancel_process(:never);
+-- quota: the table that used least of its quota within the last hour
+SELECT unregister_optimizer(:'token');
+SELECT alter_optimizer_group('default', properties => '{"scheduling-policy": "quota"}');
+SELECT register_optimizer('default', 8, 512) AS token \gset
+SELECT count(*) FROM settle_processes();
+UPDATE amoro_meta.process SET busy_ms = 1000000 WHERE process_id = :recent;
+SELECT start_process('lake', 'sales', 'recent', 'MINOR', '[{}, {}, {}]') AS recent \gset
+SELECT start_process('lake', 'sales', 'never', 'MINOR', '[{}, {}, {}]') AS never \gset
+SELECT (poll_task(:'token', n)).table_name FROM generate_series(0, 1) n;
+SELECT cancel_process(:recent), cancel_process(:never);
+
+-- fairness (Q15): many tasks of one table, one of another, and a single thread
+SELECT unregister_optimizer(:'token');
+SELECT register_optimizer('default', 1, 512) AS token \gset
+SELECT start_process('lake', 'sales', 'big', 'MINOR', (SELECT jsonb_agg('{}'::jsonb) FROM generate_series(1, 5000))) AS big \gset
+SELECT start_process('lake', 'sales', 'small', 'MINOR', '[{}]') AS small \gset
+SELECT t.table_name, count(*) FROM generate_series(1, 4) n, LATERAL poll_task(:'token', n - n) t GROUP BY 1 ORDER BY 1;
+
+-- plans are lookups, whatever is in the tables (statements of the functions, as the server runs them)
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+EXPLAIN (COSTS off) SELECT t.task_id FROM amoro_meta.task t WHERE t.process_id = 1 AND t.state = 'PLANNED' AND t.position >=
+	coalesce((SELECT f.position FROM amoro_meta.task_floor f WHERE f.process_id = 1 ORDER BY f.position DESC LIMIT 1), 0)
+	ORDER BY t.position LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED;
+EXPLAIN (COSTS off) SELECT c.task_id FROM amoro_meta.task_claim c WHERE c.optimizer_id = 1 AND c.thread_id = 1 ORDER BY c.number DESC LIMIT 1;
+EXPLAIN (COSTS off) SELECT p.process_id FROM amoro_meta.process p WHERE p.queue_id = 1 AND p.waiting AND p.turn >= 1 ORDER BY p.turn LIMIT 32;
+RESET enable_seqscan;
+RESET enable_bitmapscan;
+
+-- counted, where there is shared memory
+SELECT polls > 0 AS polls, claims > 0 AS claims, retries > 0 AS retries, resets > 0 AS resets, late_completions > 0 AS late_completions,
+	stale_acks > 0 AS stale_acks, claims_over_quota > 0 AS claims_over_quota, empty_polls > 0 AS empty_polls FROM amoro_stat_task;
+
+DROP EXTENSION amoro_meta;
