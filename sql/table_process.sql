@@ -117,6 +117,28 @@ SELECT create_optimizer_group('g1');
 SELECT pg_temp.attempt(format('SELECT touch_optimizer(%L)', :'o1')), pg_temp.attempt(format('SELECT poll_task(%L, 0)', :'o1'));
 SELECT count(*) FROM optimizer_group_references('g1');
 
+-- a table that is kept elsewhere vanishes, or gives way to another one of its name: its process and its blockers go with it
+SELECT create_catalog('listed', 'pushed', '{"table.self-optimizing.group": "g2", "max-removed-share": "100"}') > 0;
+SELECT added FROM report_listing('listed', 'd', '[{"name": "a", "uuid": "1"}, {"name": "b", "uuid": "2"}]', true);
+SELECT start_process('listed', 'd', 'a', 'MINOR', '[{"n": 1}]') AS p \gset
+SELECT start_process('listed', 'd', 'b', 'MINOR', '[{"n": 1}]') AS q \gset
+SELECT count(acquire_blocker('listed', 'd', t, ARRAY['BATCH_WRITE'])) FROM unnest(ARRAY['a', 'b', 'c']) t;
+SELECT table_id AS old_id FROM external_tables WHERE table_name = 'a' \gset
+SELECT added, removed FROM report_listing('listed', 'd', '[{"name": "a", "uuid": "3"}]', true);
+SELECT table_id > :old_id, status, process_id FROM table_runtimes WHERE catalog_name = 'listed';
+SELECT status, reason FROM processes WHERE process_id IN (:p, :q);
+SELECT table_name FROM blockers ORDER BY 1;
+-- all or nothing there as well
+SELECT start_process('listed', 'd', 'a', 'MINOR', '[{"n": 1}]') AS p \gset
+CREATE FUNCTION public.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'not now'; END $$;
+CREATE TRIGGER refuse BEFORE DELETE ON amoro_meta.table_runtime FOR EACH ROW EXECUTE FUNCTION public.refuse();
+SELECT pg_temp.attempt($$SELECT drop_catalog('listed')$$);
+SELECT p.status, t.table_name FROM processes p, external_tables t WHERE p.process_id = :p AND t.catalog_name = 'listed';
+DROP FUNCTION public.refuse() CASCADE;
+SELECT drop_catalog('listed');
+SELECT status, reason FROM processes WHERE process_id = :p;
+SELECT count(*) FROM blockers;
+
 -- processes on tables that nobody knows go with their catalog
 SELECT create_catalog('far', 'pushed', '{"table.self-optimizing.group": "g2"}') > 0;
 SELECT start_process('far', 'd', 'unknown', 'MINOR', '[{"n": 1}]') AS p \gset

@@ -129,6 +129,12 @@ DECLARE
 BEGIN
 	BEGIN
 		PERFORM amoro_meta.remove_table_runtimes(table_ids, 'the table is no longer listed');
+		-- they are of the name, and must not be in the way of the next table that has it
+		PERFORM amoro_meta.end_blockers(ARRAY
+			(SELECT unnest(ARRAY[h.optimize_blocker_id, h.batch_write_blocker_id])
+			 FROM amoro_meta.listed_table t JOIN amoro_meta.catalog c USING (catalog_id)
+				JOIN amoro_meta.blocker_head h USING (catalog_name, database_name, table_name)
+			 WHERE t.table_id = ANY (table_ids)), false);
 		DELETE FROM amoro_meta.listed_table t WHERE t.table_id = ANY (table_ids);
 		GET DIAGNOSTICS removed = ROW_COUNT;
 		RETURN removed;
@@ -288,6 +294,9 @@ CREATE FUNCTION amoro_meta.forget_listing(catalog_id bigint) RETURNS void
 	AS $$
 BEGIN
 	PERFORM amoro_meta.remove_listed_tables(ARRAY(SELECT t.table_id FROM amoro_meta.listed_table t WHERE t.catalog_id = forget_listing.catalog_id));
+	IF EXISTS (SELECT FROM amoro_meta.listed_table t WHERE t.catalog_id = forget_listing.catalog_id) THEN
+		RAISE EXCEPTION 'some tables of the catalog cannot be removed' USING ERRCODE = 'dependent_objects_still_exist';
+	END IF;
 	DELETE FROM amoro_meta.exploration e WHERE e.catalog_id = forget_listing.catalog_id;
 END;
 $$;

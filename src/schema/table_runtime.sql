@@ -274,7 +274,6 @@ CREATE FUNCTION amoro_meta.bind_table_runtimes() RETURNS bigint
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
 	SET enable_seqscan = off
-	SET jit = off
 	SET enable_hashjoin = off
 	SET enable_mergejoin = off
 	SET jit = off
@@ -344,7 +343,6 @@ CREATE FUNCTION amoro_meta.stale_runtimes(after_id bigint, page_size integer, OU
 	LANGUAGE sql STABLE
 	SET search_path = pg_catalog, pg_temp
 	SET enable_seqscan = off
-	SET jit = off
 	SET enable_hashjoin = off
 	SET enable_mergejoin = off
 	SET jit = off
@@ -391,6 +389,7 @@ DECLARE
 	reached bigint;
 	page record;
 BEGIN
+	PERFORM amoro_meta.timeline_id();	-- refuses on a standby
 	IF amoro_meta.bind_table_runtimes() >= batch THEN
 		RETURN batch;
 	END IF;
