@@ -43,16 +43,29 @@ typedef struct AcquireRequest
 	BlockerRecord record;
 } AcquireRequest;
 
-/* Nobody waits for an idle transaction for long. The setting ends with the call: all of these functions SET something. */
 static void
-limit_lock_waits(void)
+set_for_call(const char *name, const char *value)
+{
+	(void) set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+}
+
+/*
+ * Settings for the time of the call: they end with it, because all of these functions SET something. Nobody waits for
+ * an idle transaction for long. Small tables are read by their indexes too, since a scan of the whole table would make
+ * all of its rows a conflict in SERIALIZABLE (Z06); no cost that this adds is a reason to compile.
+ */
+static void
+set_for_blockers(void)
 {
 	char		limit[16];
 
+	set_for_call("enable_seqscan", "off");
+	set_for_call("enable_bitmapscan", "off");
+	set_for_call("jit", "off");
 	if (LockTimeout > 0 && LockTimeout <= guc_blocker_lock_timeout)
 		return;
 	snprintf(limit, sizeof(limit), "%d", guc_blocker_lock_timeout);
-	(void) set_config_option("lock_timeout", limit, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	set_for_call("lock_timeout", limit);
 }
 
 static void
@@ -64,7 +77,7 @@ begin_change(void)
 				 errmsg("cannot change blockers on a standby"),
 				 errhint("Connect to the primary server.")));
 	PreventCommandIfReadOnly("a change of blockers");
-	limit_lock_waits();
+	set_for_blockers();
 	SPI_connect();
 }
 
@@ -192,7 +205,10 @@ acquire(AcquireRequest *request, BlockerHead *head, BlockerRecord *record)
 		if (is_held(head, request->operations, now))
 			blocker_raise_conflict(head, request->operations, now);
 		take_over(head, request->operations);
-		/* the head was read without a lock, and taking over may have waited */
+		/*
+		 * Taking over may have waited, hence the clock. A head that has changed is not locked for the next try: that
+		 * may have to take over from a blocker whose release holds the record and waits for the head.
+		 */
 		if (!grant(request, head, GetCurrentTimestamp()))
 			continue;
 		*record = request->record;
@@ -269,7 +285,10 @@ renew(const BlockerRecord *record, int64 timeout_ms, BlockerHead *head)
 			raise_not_held(record->blocker_id, expiry);
 		set_expiry(head, record->blocker_id, after_ms(now, timeout_ms));
 		if (!blocker_head_write(head, now))
+		{
+			blocker_head_lock(head);
 			continue;
+		}
 		written = GetCurrentTimestamp();
 		if (expiry <= written)
 			raise_not_held(record->blocker_id, expiry);
@@ -328,6 +347,7 @@ release(int64 blocker_id, bool forced)
 		now = GetCurrentTimestamp();
 		if (blocker_head_write(&head, now))
 			return expiry > now;
+		blocker_head_lock(&head);
 	}
 }
 
@@ -390,6 +410,7 @@ amoro_meta_table_is_blocked(PG_FUNCTION_ARGS)
 	BlockerHead head;
 	bool		held;
 
+	set_for_blockers();
 	SPI_connect();
 	held = blocker_head_read(&table, &head) && is_held(&head, operation, GetCurrentTimestamp());
 	SPI_finish();

@@ -120,9 +120,16 @@ blocker_head_write(BlockerHead *head, TimestampTz now)
 	}
 	if (IsolationUsesXactSnapshot())
 		raise_serialization_failure();
-	/* the next try must not lose to yet another one */
-	procedure_sql("SELECT FROM amoro_meta.blocker_head WHERE head_id = $1 FOR NO KEY UPDATE", SPI_OK_SELECT, 1, arguments);
 	return false;
+}
+
+/* See the header. */
+void
+blocker_head_lock(const BlockerHead *head)
+{
+	SqlArgument id = sql_bigint(head->head_id);
+
+	procedure_sql("SELECT FROM amoro_meta.blocker_head WHERE head_id = $1 FOR NO KEY UPDATE", SPI_OK_SELECT, 1, &id);
 }
 
 /* See the header. */
@@ -233,7 +240,7 @@ begin_next_era(int64 newest_blocker_id)
 {
 	SqlArgument era = sql_integer((int32) (newest_blocker_id >> 40) + 1);
 
-	procedure_sql("UPDATE amoro_meta.blocker_era SET era = greatest(era, $1)", SPI_OK_UPDATE, 1, &era);
+	procedure_sql("UPDATE amoro_meta.blocker_era SET era = greatest(era, $1) WHERE singleton", SPI_OK_UPDATE, 1, &era);
 }
 
 /* See the header. */
@@ -252,8 +259,8 @@ blocker_record_insert(BlockerRecord *record, const BlockerHead *head, TimestampT
 		procedure_sql("INSERT INTO amoro_meta.blocker (blocker_id, prev_blocker_id, head_id, acquired_by, request_id,"
 					  " timeout_ms, created_at, check_at, properties)"
 					  " VALUES ((greatest(amoro_meta.timeline_id() - 1 +"
-					  "   coalesce((SELECT i.timeline_offset FROM amoro_meta.identity i), 0),"
-					  "   (SELECT e.era FROM amoro_meta.blocker_era e))::bigint << 40)"
+					  "   coalesce((SELECT i.timeline_offset FROM amoro_meta.identity i WHERE i.singleton), 0),"
+					  "   (SELECT e.era FROM amoro_meta.blocker_era e WHERE e.singleton))::bigint << 40)"
 					  "  + nextval('amoro_meta.id_sequence'),"
 					  "  $1, $2, $3, $4, $5, $6, $7, $8) RETURNING blocker_id",
 					  SPI_OK_INSERT_RETURNING, lengthof(arguments), arguments);

@@ -66,10 +66,11 @@ extern bool blocker_head_read_by_id(int64 head_id, BlockerHead *head);
 extern void blocker_head_create(const TableName *table);
 /*
  * Writes what is in *head if the version in the row is still that of *head, and counts it up in both; false when it is
- * not, and then the caller reads again: the row is locked and will not change any more. Raises 40001 in a transaction
- * whose snapshot does not show that version.
+ * not, and then the caller reads again. Raises 40001 in a transaction whose snapshot does not show that version.
  */
 extern bool blocker_head_write(BlockerHead *head, TimestampTz now);
+/* Keeps a head as it is, for the next try of a caller that will not want the record of any blocker. */
+extern void blocker_head_lock(const BlockerHead *head);
 /* The operations of a blocker. */
 extern BlockerOperationSet blocker_head_operations(const BlockerHead *head, int64 blocker_id);
 /* Until when a blocker holds; DT_NOBEGIN when it holds nothing. */
