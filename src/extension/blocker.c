@@ -132,9 +132,12 @@ find_repeated(const AcquireRequest *request, const BlockerHead *head, TimestampT
 	return false;
 }
 
-/* Ends the expired blockers in the way; waits for transactions that have asserted one. */
+/*
+ * Ends the expired blockers in the way. The first time it waits for transactions that have asserted one. Later the row
+ * of the head may be locked, for which a release waits that has the record: to wait for that would be a deadlock.
+ */
 static void
-take_over(BlockerHead *head, BlockerOperationSet operations)
+take_over(BlockerHead *head, BlockerOperationSet operations, bool may_wait)
 {
 	for (int i = 0; i < BLOCKER_OPERATIONS; i++)
 	{
@@ -143,6 +146,13 @@ take_over(BlockerHead *head, BlockerOperationSet operations)
 
 		if (holder == 0 || !(operations & (1 << i)))
 			continue;
+		if (!may_wait && !blocker_record_try_lock(holder))
+			ereport(ERROR,
+					(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+					 errmsg("blockers of table \"%s\".\"%s\".\"%s\" are being changed",
+							head->table.catalog_name, head->table.database_name, head->table.table_name),
+					 errdetail("Another transaction has asserted or releases blocker " INT64_FORMAT ", which has expired.", holder),
+					 errhint("Try again.")));
 		(void) blocker_record_delete(holder, &record);
 		blocker_head_clear(head, holder);
 	}
@@ -189,6 +199,8 @@ grant(AcquireRequest *request, BlockerHead *head, TimestampTz now)
 static void
 acquire(AcquireRequest *request, BlockerHead *head, BlockerRecord *record)
 {
+	bool		may_wait = true;
+
 	for (;;)
 	{
 		TimestampTz now;
@@ -204,13 +216,13 @@ acquire(AcquireRequest *request, BlockerHead *head, BlockerRecord *record)
 			return;
 		if (is_held(head, request->operations, now))
 			blocker_raise_conflict(head, request->operations, now);
-		take_over(head, request->operations);
-		/*
-		 * Taking over may have waited, hence the clock. A head that has changed is not locked for the next try: that
-		 * may have to take over from a blocker whose release holds the record and waits for the head.
-		 */
+		take_over(head, request->operations, may_wait);
+		/* the head was read without a lock, and taking over may have waited */
 		if (!grant(request, head, GetCurrentTimestamp()))
+		{
+			may_wait = false;
 			continue;
+		}
 		*record = request->record;
 		return;
 	}

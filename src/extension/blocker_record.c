@@ -234,6 +234,16 @@ blocker_record_delete(int64 blocker_id, BlockerRecord *record)
 	return record_from_result(record) || require_absence(blocker_id, record);
 }
 
+/* See the header. */
+bool
+blocker_record_try_lock(int64 blocker_id)
+{
+	SqlArgument id = sql_bigint(blocker_id);
+
+	return procedure_sql("SELECT FROM amoro_meta.blocker WHERE blocker_id = $1 FOR UPDATE SKIP LOCKED",
+						 SPI_OK_SELECT, 1, &id) > 0;
+}
+
 /* Ids of the era at hand are at or below one that was given before: the sequence was set back by hand. */
 static void
 begin_next_era(int64 newest_blocker_id)

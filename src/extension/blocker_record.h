@@ -66,7 +66,7 @@ extern bool blocker_head_read_by_id(int64 head_id, BlockerHead *head);
 extern void blocker_head_create(const TableName *table);
 /*
  * Writes what is in *head if the version in the row is still that of *head, and counts it up in both; false when it is
- * not, and then the caller reads again. Raises 40001 in a transaction whose snapshot does not show that version.
+ * not, and then the caller reads again; it may have the row locked by then, though. Raises 40001 in a transaction whose snapshot does not show that version.
  */
 extern bool blocker_head_write(BlockerHead *head, TimestampTz now);
 /* Keeps a head as it is, for the next try of a caller that will not want the record of any blocker. */
@@ -82,6 +82,8 @@ extern void blocker_head_clear(BlockerHead *head, int64 blocker_id);
 extern bool blocker_record_read(int64 blocker_id, BlockerRecord *record);
 /* Holds a record to the end of the transaction against blocker_record_delete; false when there is none. */
 extern bool blocker_record_lock(int64 blocker_id, BlockerRecord *record);
+/* Locks a record for blocker_record_delete if nobody else has it. */
+extern bool blocker_record_try_lock(int64 blocker_id);
 /* Deletes a record, after waiting for those who hold it; false when there is none. */
 extern bool blocker_record_delete(int64 blocker_id, BlockerRecord *record);
 /* Inserts a record and gives it an id, which is larger than all that were given for the table before. */
