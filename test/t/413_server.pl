@@ -43,10 +43,8 @@ check_loss('role may not log in',
 	"ALTER ROLE noder NOLOGIN; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'noder'",
 	'ALTER ROLE noder LOGIN');
 check_loss('functions gone',
-	'ALTER FUNCTION node_heartbeat(bigint, uuid, bigint, bigint, bigint, interval, text) RENAME TO node_heartbeat_hidden;
-	ALTER FUNCTION activate_node(bigint, uuid, bigint, bigint, bigint) RENAME TO activate_node_hidden',
-	'ALTER FUNCTION node_heartbeat_hidden(bigint, uuid, bigint, bigint, bigint, interval, text) RENAME TO node_heartbeat;
-	ALTER FUNCTION activate_node_hidden(bigint, uuid, bigint, bigint, bigint) RENAME TO activate_node');
+	'ALTER FUNCTION node_heartbeat_text RENAME TO node_heartbeat_hidden; ALTER FUNCTION activate_node RENAME TO activate_node_hidden',
+	'ALTER FUNCTION node_heartbeat_hidden RENAME TO node_heartbeat_text; ALTER FUNCTION activate_node_hidden RENAME TO activate_node');
 
 # A lost connection costs nothing while there is a lease.
 my $fences = $node->status->{fences};

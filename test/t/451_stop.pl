@@ -18,7 +18,7 @@ for my $round (1 .. 3)
 {
 	my $node = AmoroNode->start(conninfo => conninfo($server), name => "n$round");
 	$node->wait_for_serving;
-	wait_for_query($server, "SELECT count(*) = 1 FROM pg_stat_activity WHERE $sessions AND state = 'active' AND query LIKE '%node_heartbeat(%'");
+	wait_for_query($server, "SELECT count(*) = 1 FROM pg_stat_activity WHERE $sessions AND state = 'active' AND query LIKE '%node_heartbeat_text(%'");
 	my $started = time;
 	is($node->stop, 0, "round $round: the node ends");
 	cmp_ok(time - $started, '<', 1.5, "round $round: and does not wait for the end of its heartbeat");
