@@ -305,3 +305,36 @@ merge_table(Job *job, HttpAnswer *answer)
 {
 	return merge_answer(table_work, job, answer);
 }
+
+typedef struct Unchanged
+{
+	Job		   *job;
+	int64		kept;
+	bool		fits;
+} Unchanged;
+
+static void
+unchanged_work(void *argument)
+{
+	static Statement statement = {
+		"SELECT count(*) = $3 AND count(t.missing_since) = 0 FROM amoro_meta.listed_table t"
+		" WHERE t.catalog_id = $1 AND t.database_name = $2", 3, {INT8OID, TEXTOID, INT8OID}
+	};
+	Unchanged  *unchanged = argument;
+	Datum		values[3];
+
+	values[0] = Int64GetDatum(unchanged->job->round->catalog_id);
+	values[1] = CStringGetTextDatum(unchanged->job->name);
+	values[2] = Int64GetDatum(unchanged->kept);
+	statement_run(&statement, values, NULL);
+	unchanged->fits = statement_bool(0, 1);
+}
+
+/* See explorer_merge.h. */
+bool
+merge_unchanged(Job *job, int64 kept)
+{
+	Unchanged	unchanged = {job, kept};
+
+	return record_transaction(unchanged_work, &unchanged) == NULL && unchanged.fits;
+}

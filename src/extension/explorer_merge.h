@@ -15,5 +15,7 @@ extern ErrorData *merge_token(Job *job, HttpAnswer *answer);
 extern ErrorData *merge_namespaces(Job *job, HttpAnswer *answer);
 extern ErrorData *merge_tables(Job *job, HttpAnswer *answer);
 extern ErrorData *merge_table(Job *job, HttpAnswer *answer);
+/* Whether the database of the job has as many tables as that, none of which is missing. */
+extern bool merge_unchanged(Job *job, int64 kept);
 
 #endif							/* AMORO_META_EXPLORER_MERGE_H */

@@ -8,6 +8,7 @@
 #include "explorer_round.h"
 
 #include "common/hashfn.h"
+#include "explorer_etag.h"
 #include "explorer_merge.h"
 #include "explorer_record.h"
 #include "guc.h"
@@ -158,11 +159,21 @@ job_url(const Job *job)
 	return NULL;
 }
 
+/* Only an answer that is one page can be known as a whole. */
+static bool
+may_be_known(const Job *job)
+{
+	return (job->kind == JOB_TABLES || job->kind == JOB_TABLE) && job->pages == 0 && !job->unconditional;
+}
+
 static void
 start_job(Round *round, Job *job)
 {
 	HttpRequest request = {.url = job_url(job), .trust = round->rest.trust};
+	const KnownAnswer *known = may_be_known(job) ? etag_find(job, request.url) : NULL;
 
+	if (known != NULL)
+		request.if_none_match = known->etag;
 	if (job->kind == JOB_TOKEN)
 		request.form = rest_token_form(&round->rest);
 	else if (round->rest.token != NULL)
@@ -291,12 +302,37 @@ merge_page(Job *job, HttpAnswer *answer)
 	return NULL;
 }
 
+/* The answer is the one that we know, and so the tables should be those that it left. */
+static void
+take_unchanged(Job *job)
+{
+	Round	   *round = job->round;
+	char	   *url = job_url(job);
+	const KnownAnswer *known = etag_find(job, url);
+
+	round->failures_in_row = 0;
+	if (job->kind == JOB_TABLES && known != NULL && merge_unchanged(job, known->kept))
+		round->tables += known->listed;
+	else if (job->kind == JOB_TABLES)
+	{
+		/* some were removed or filtered since */
+		job->unconditional = true;
+		ask_again(job);
+		return;
+	}
+	complete_job(job);
+}
+
 /* An answer with status 200. */
 static void
 take_page(Job *job, HttpAnswer *answer)
 {
 	Round	   *round = job->round;
 	char	   *previous_token = job->page_token;
+	bool		knowable = may_be_known(job);
+	char	   *url = knowable ? job_url(job) : NULL;
+	int64		tables_before = round->tables;
+	int			missing_before = round->missing_count;
 	const char *problem;
 	ErrorData  *error;
 
@@ -307,6 +343,8 @@ take_page(Job *job, HttpAnswer *answer)
 		fail_job(job, error->message != NULL ? error->message : "unknown error");
 		return;
 	}
+	if (knowable && job->page_token == NULL && round->missing_count == missing_before)
+		etag_note(job, url, answer->etag, round->tables - tables_before, job->seen_count);
 	round->failures_in_row = 0;
 	round->pauses = 0;
 	job->pages++;
@@ -396,6 +434,8 @@ round_take_answer(HttpTransfer *transfer)
 	{
 		if (answer->status == 200)
 			take_page(job, answer);
+		else if (answer->status == 304 && may_be_known(job))
+			take_unchanged(job);
 		else
 			take_refusal(job, answer);
 	}

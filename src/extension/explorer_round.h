@@ -40,6 +40,7 @@ typedef struct Job
 	int			pages_without_news;
 	int			tries;
 	bool		renewed;		/* a new token was asked for on its behalf */
+	bool		unconditional;	/* what is known of the answer does not fit what we have */
 	int			token_generation;
 	int64	   *seen;			/* ids of the tables that its pages had */
 	int			seen_count;

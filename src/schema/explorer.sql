@@ -288,6 +288,24 @@ $$;
 COMMENT ON FUNCTION amoro_meta.explore_soon(bigint) IS 'makes a catalog due, and returns the number of the round that begins after this moment';
 REVOKE ALL ON FUNCTION amoro_meta.explore_soon(bigint) FROM PUBLIC;
 
+-- The tables are here, so there is nothing to ask: only to compare.
+CREATE FUNCTION amoro_meta.repair_catalog_runtimes(catalog_name text) RETURNS void
+	LANGUAGE sql VOLATILE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+	SELECT amoro_meta.repair_table_runtime(d.table_id)
+	FROM (SELECT s.table_id FROM amoro_meta.runtime_source s LEFT JOIN amoro_meta.table_runtime r USING (table_id)
+		  WHERE s.catalog_name = repair_catalog_runtimes.catalog_name
+			AND CASE WHEN r.table_id IS NULL THEN amoro_meta.is_optimized(s.format, s.catalog_properties, s.properties)
+					 ELSE (r.table_version, r.defaults_version) IS DISTINCT FROM (s.version, s.defaults_version) END
+		  UNION ALL
+		  SELECT r.table_id FROM amoro_meta.table_runtime r
+		  WHERE r.catalog_name = repair_catalog_runtimes.catalog_name
+			AND NOT EXISTS (SELECT FROM amoro_meta.runtime_source s WHERE s.table_id = r.table_id)) d
+	$$;
+COMMENT ON FUNCTION amoro_meta.repair_catalog_runtimes(text) IS 'has the runtimes of a catalog looked at that do not fit its tables';
+REVOKE ALL ON FUNCTION amoro_meta.repair_catalog_runtimes(text) FROM PUBLIC;
+
 CREATE FUNCTION explore_catalog(catalog_name text) RETURNS bigint
 	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
@@ -300,6 +318,10 @@ BEGIN
 	SELECT c.catalog_id, c.metastore INTO target FROM amoro_meta.catalog c WHERE c.catalog_name = explore_catalog.catalog_name FOR KEY SHARE;
 	IF NOT FOUND THEN
 		RAISE EXCEPTION 'catalog "%" does not exist', catalog_name USING ERRCODE = 'undefined_object';
+	END IF;
+	IF target.metastore = 'internal' THEN
+		PERFORM amoro_meta.repair_catalog_runtimes(explore_catalog.catalog_name);
+		RETURN 0;
 	END IF;
 	IF target.metastore <> 'iceberg_rest' THEN
 		RAISE EXCEPTION 'catalog "%" is not explored', catalog_name USING ERRCODE = 'feature_not_supported',
@@ -314,7 +336,7 @@ END;
 $$;
 COMMENT ON FUNCTION explore_catalog(text) IS
 	'has a catalog whose metastore is iceberg_rest explored at once, and returns the number of that round; it is over when amoro_stat_explorer '
-	'shows it in rounds. Errors: 42704 no such catalog, 0A000 it is not explored, AM005 no explorer, 22004, 22023, 25006';
+	'shows it in rounds. For an internal catalog: brings the runtimes of its tables up to date before it returns, and returns 0. Errors: 42704 no such catalog, 0A000 it is not explored, AM005 no explorer, 22004, 22023, 25006';
 REVOKE ALL ON FUNCTION explore_catalog(text) FROM PUBLIC;
 
 CREATE VIEW amoro_stat_explorer AS

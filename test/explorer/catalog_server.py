@@ -34,6 +34,7 @@ def counter(name):
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = 'HTTP/1.1'
+    etags = False
 
     def log_message(self, *arguments):
         pass
@@ -41,10 +42,19 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def note(self):
         with log_lock:
             with open(os.path.join(options.directory, 'log'), 'a', encoding='utf-8', errors='surrogateescape') as log:
-                log.write('%s %s %s\n' % (self.command, self.path, self.headers.get('Authorization', '-')))
+                log.write('%s %s %s%s\n' % (self.command, self.path, self.headers.get('Authorization', '-'),
+                                            ' if-none-match' if 'If-None-Match' in self.headers else ''))
 
     def answer(self, document, status=200, headers=()):
         body = document if isinstance(document, bytes) else json.dumps(document).encode()
+        if self.etags and status == 200:
+            etag = '"%s"' % uuid.uuid5(uuid.NAMESPACE_URL, body.decode())
+            headers = [('ETag', etag)]
+            if self.headers.get('If-None-Match') == etag:
+                self.send_response(304)
+                self.send_header('ETag', etag)
+                self.end_headers()
+                return
         self.send_response(status)
         for name, value in headers:
             self.send_header(name, value)
@@ -111,6 +121,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def lake(self, name):
         with open(os.path.join(options.directory, name + '.json'), encoding='utf-8') as file:
             lake = json.load(file)
+        self.etags = lake.get('etags', False)
         for pattern, status in lake.get('status', {}).items():
             if re.search(pattern, self.path):
                 self.answer({'error': {'message': 'as told'}}, status)

@@ -90,6 +90,26 @@ $server->safe_psql('postgres', "SELECT alter_catalog('ten', properties => jsonb_
 	. "', 'read-tables', 'false', 'max-removed-share', '100', 'table-filter', '.*[.]t[56]', 'database-filter', 'b'))");
 poll('the filter works', sub { AmoroCatalog::tables($server, 'ten') eq 'b/t5 b/t6' });
 
+# an answer that is known need not be given again
+sub etag_lake { return '{"etags": true, "namespaces": {"a": ' . AmoroCatalog::list(@_) . ', "b": ["x"]}}' }
+$catalog->write_lake('etag', etag_lake(1 .. 9));
+AmoroCatalog::create($server, 'etag', $catalog->uri('lake/etag'));
+AmoroCatalog::wait_for_round($server, 'etag', 1);
+$catalog->requests;
+$row = AmoroCatalog::explore($server, 'etag');
+is("$row->{tables} $row->{removed} $row->{last_error}", '10 0 ', 'nothing has changed, as the server says');
+is(scalar(grep { /if-none-match/ } $catalog->requests), 12, 'it was asked whether it has: two databases, ten tables');
+$catalog->write_lake('etag', etag_lake(1 .. 8));
+is(AmoroCatalog::explore($server, 'etag')->{removed}, 1, 'what changes is seen');
+$catalog->write_lake('etag', etag_lake(1 .. 3));
+is(AmoroCatalog::explore($server, 'etag')->{held}, 5, 'what is held');
+is(AmoroCatalog::explore($server, 'etag')->{held}, 5, 'stays so');
+$server->safe_psql('postgres', "SELECT confirm_removal('etag')");
+AmoroCatalog::explore($server, 'etag');
+$catalog->write_lake('etag', etag_lake(1 .. 8));
+is(AmoroCatalog::explore($server, 'etag')->{added}, 5, 'an answer of old is not taken for one that was taken in');
+is(AmoroCatalog::tables($server, 'etag'), 'a/1 a/2 a/3 a/4 a/5 a/6 a/7 a/8 b/x', 'and all are there');
+
 # D10: each name is found as itself
 my @odd = ('x/y', 'x%2Fy', '?', '#', ' ', '..', '.', 'é', 'a+b', 'a&b=c', '\\"', '\\\\', "'; --");
 $catalog->write_lake('odd', '{"page": 3, "namespaces": {'
@@ -163,7 +183,18 @@ is(AmoroCatalog::status($server, 'one')->{pid}, $pid, 'and the explorer is the s
 # errors of the caller
 is(($server->outcome("SELECT explore_catalog('no such')"))[0], '42704', 'no such catalog');
 $server->safe_psql('postgres', "SELECT create_catalog('kept'), create_catalog('hive', 'pushed')");
-is(($server->outcome("SELECT explore_catalog('$_')"))[0], '0A000', "$_: not explored") for 'kept', 'hive';
+is(($server->outcome("SELECT explore_catalog('hive')"))[0], '0A000', 'not explored but reported');
+
+# an internal catalog: nothing to ask, runtimes are compared with tables
+for my $call ("create_database('kept', 'd')", "create_table('kept', 'd', 't', '{\"format\": \"iceberg\", \"columns\": [{\"name\": \"a\", \"type\": \"int\"}]}')")
+{
+	my $procedure = $server->safe_psql('postgres', "SELECT $call");
+	is($server->safe_psql('postgres', "SELECT wait_for_procedure($procedure)"), 'done', $call);
+}
+$server->safe_psql('postgres', "UPDATE amoro_meta.table_runtime SET table_id = -1 WHERE catalog_name = 'kept'");
+is($server->safe_psql('postgres', "SELECT explore_catalog('kept')"), 0, 'explored at once');
+is($server->safe_psql('postgres', "SELECT count(*), min(r.table_id) = min(t.table_id) FROM amoro_meta.table_runtime r, tables t WHERE r.catalog_name = 'kept' AND t.catalog_name = 'kept'"),
+	'1|t', 'the table has its runtime, what has no table is gone');
 unlike($server->log_text, qr/\b(ERROR|PANIC|FATAL)\b(?!.*(no such|not explored|does not exist))/, 'no error in the log');
 $server->stop;
 done_testing;

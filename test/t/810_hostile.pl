@@ -111,6 +111,14 @@ is($server->safe_psql('postgres', "SELECT string_agg(quote_literal(table_name), 
 	"E'a\"b\\\\c' 'good' 'last' 'twice' '\xc3\xa9' '\xf0\x9f\x98\x80'", 'all others are kept');
 is($row->{skipped}, 8, 'and these are counted');
 
+# in a database that knows fewer characters
+$server->safe_psql('postgres', q(CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0));
+$server->safe_psql('latin', "CREATE EXTENSION amoro_meta; SELECT create_catalog('bytes', 'iceberg_rest', jsonb_build_object('uri', '" . $catalog->uri('bytes') . "', 'read-tables', 'false'))");
+poll('it is explored there', sub { $server->safe_psql('latin', 'SELECT rounds FROM amoro_stat_explorer') eq '1' });
+is($server->safe_psql('latin', "SELECT string_agg(encode(convert_to(table_name, 'UTF8'), 'escape'), ' ' ORDER BY table_name) FROM external_tables"),
+	'a"b\\\\c good last twice \\303\\251', 'what it does not know is skipped');
+is($server->safe_psql('latin', 'SELECT skipped, last_error IS NULL FROM amoro_stat_explorer'), '9|t', 'and counted');
+
 # D14: again and again
 for my $round (1 .. 2)
 {
