@@ -260,6 +260,21 @@ SELECT count(*) FROM amoro_meta.blocker b LEFT JOIN amoro_meta.blocker_head h US
 SELECT pg_stat_force_next_flush();
 SELECT n_tup_hot_upd > 0.9 * n_tup_upd AS hot FROM pg_stat_user_tables WHERE relid = 'amoro_meta.blocker_head'::regclass;
 
+-- nobody fills the server with names (X09)
+SET amoro_meta.max_blockers_per_role = 100;
+SELECT refused($$SELECT count(acquire_blocker('lake', 'many', 't' || n, '{OPTIMIZE}')) FROM generate_series(1, 1000) n$$);
+RESET amoro_meta.max_blockers_per_role;
+-- counters
+SELECT amoro_stat_reset();
+SELECT blocker_id AS c FROM acquire_blocker('lake', 'db', 'counted', '{OPTIMIZE}', '1 ms') \gset
+SELECT pg_sleep(0.002);
+SELECT blocker_id AS c FROM acquire_blocker('lake', 'db', 'counted', '{OPTIMIZE}', request_id => '11111111-1111-1111-1111-111111111111') \gset
+SELECT count(acquire_blocker('lake', 'db', 'counted', '{OPTIMIZE}', request_id => '11111111-1111-1111-1111-111111111111'));
+SELECT left(refused($$SELECT acquire_blocker('lake', 'db', 'counted', '{OPTIMIZE}')$$), 5);
+SELECT count(renew_blocker(:c)), count(assert_blocker(:c)), count(release_blocker(:c));
+SELECT left(refused(format('SELECT renew_blocker(%s)', :c)), 5), release_blocker(:c);
+SELECT * FROM amoro_stat_blocker;
+
 -- read only
 BEGIN READ ONLY;
 SELECT acquire_blocker('lake', 'db', 'read only', '{OPTIMIZE}');

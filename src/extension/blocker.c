@@ -14,6 +14,7 @@
 #include "access/xact.h"
 #include "blocker_answer.h"
 #include "blocker_argument.h"
+#include "blocker_count.h"
 #include "blocker_record.h"
 #include "error_codes.h"
 #include "executor/spi.h"
@@ -155,6 +156,7 @@ take_over(BlockerHead *head, BlockerOperationSet operations, bool may_wait)
 					 errhint("Try again.")));
 		(void) blocker_record_delete(holder, &record);
 		blocker_head_clear(head, holder);
+		blocker_count(BLOCKER_TAKEN_OVER);
 	}
 }
 
@@ -195,6 +197,22 @@ grant(AcquireRequest *request, BlockerHead *head, TimestampTz now)
 	return true;
 }
 
+/*
+ * Nobody fills the server with names (X09). Of the tables that are blocked for the first time every 256th, about, is the
+ * occasion to count, so that it costs nothing to speak of.
+ */
+static void
+check_limit(int64 head_id, Oid role)
+{
+	if (head_id == 0 || head_id % 256 > 1 || !blocker_role_has(role, guc_max_blockers_per_role))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+			 errmsg("role \"%s\" has too many blockers", GetUserNameFromId(role, true)),
+			 errdetail("The limit is %d (amoro_meta.max_blockers_per_role).", guc_max_blockers_per_role),
+			 errhint("Release what is not needed, or SELECT purge_blockers()")));
+}
+
 /* The blocker that the request gets, in *record and *head; raises AM101. */
 static void
 acquire(AcquireRequest *request, BlockerHead *head, BlockerRecord *record)
@@ -208,14 +226,20 @@ acquire(AcquireRequest *request, BlockerHead *head, BlockerRecord *record)
 		CHECK_FOR_INTERRUPTS();
 		if (!blocker_head_read(&request->table, head))
 		{
-			blocker_head_create(&request->table);
+			check_limit(blocker_head_create(&request->table), request->record.acquired_by);
 			continue;
 		}
 		now = GetCurrentTimestamp();
 		if (find_repeated(request, head, now, record))
+		{
+			blocker_count(BLOCKER_REPEATED);
 			return;
+		}
 		if (is_held(head, request->operations, now))
+		{
+			blocker_count(BLOCKER_CONFLICT);
 			blocker_raise_conflict(head, request->operations, now);
+		}
 		take_over(head, request->operations, may_wait);
 		/* the head was read without a lock, and taking over may have waited */
 		if (!grant(request, head, GetCurrentTimestamp()))
@@ -224,6 +248,7 @@ acquire(AcquireRequest *request, BlockerHead *head, BlockerRecord *record)
 			continue;
 		}
 		*record = request->record;
+		blocker_count(BLOCKER_ACQUIRED);
 		return;
 	}
 }
@@ -257,6 +282,7 @@ amoro_meta_acquire_blocker(PG_FUNCTION_ARGS)
 static pg_noreturn void
 raise_not_held(int64 blocker_id, TimestampTz expired_at)
 {
+	blocker_count(BLOCKER_NOT_HELD);
 	ereport(ERROR,
 			(errcode(ERRCODE_AMORO_BLOCKER_NOT_HELD),
 			 errmsg("blocker " INT64_FORMAT " is not held", blocker_id),
@@ -330,6 +356,7 @@ amoro_meta_renew_blocker(PG_FUNCTION_ARGS)
 	renew(&record, timeout_ms > 0 ? timeout_ms : record.timeout_ms, &head);
 	answer = blocker_answer(fcinfo, &head, &record);
 	SPI_finish();
+	blocker_count(BLOCKER_RENEWED);
 	return answer;
 }
 
@@ -372,6 +399,8 @@ release_argument(FunctionCallInfo fcinfo, bool forced)
 	begin_change();
 	held = release(blocker_id, forced);
 	SPI_finish();
+	if (held)
+		blocker_count(BLOCKER_RELEASED);
 	PG_RETURN_BOOL(held);
 }
 
@@ -410,6 +439,7 @@ amoro_meta_assert_blocker(PG_FUNCTION_ARGS)
 	if (expiry <= GetCurrentTimestamp())
 		raise_not_held(blocker_id, expiry);
 	SPI_finish();
+	blocker_count(BLOCKER_ASSERTED);
 	PG_RETURN_INT64(blocker_id);
 }
 

@@ -85,17 +85,31 @@ blocker_head_read_by_id(int64 head_id, BlockerHead *head)
 }
 
 /* See the header. */
-void
+int64
 blocker_head_create(const TableName *table)
 {
 	SqlArgument names[] = {
 		sql_text(table->catalog_name), sql_text(table->database_name), sql_text(table->table_name)
 	};
 
-	procedure_sql("INSERT INTO amoro_meta.blocker_head"
-				  " (head_id, catalog_name, database_name, table_name, version, newest_blocker_id, changed_at)"
-				  " VALUES (amoro_meta.next_id(), $1, $2, $3, 0, 0, clock_timestamp()) ON CONFLICT DO NOTHING",
-				  SPI_OK_INSERT, lengthof(names), names);
+	if (procedure_sql("INSERT INTO amoro_meta.blocker_head"
+					  " (head_id, catalog_name, database_name, table_name, version, newest_blocker_id, changed_at)"
+					  " VALUES (amoro_meta.next_id(), $1, $2, $3, 0, 0, clock_timestamp()) ON CONFLICT DO NOTHING"
+					  " RETURNING head_id",
+					  SPI_OK_INSERT_RETURNING, lengthof(names), names) == 0)
+		return 0;
+	return result_bigint(0, 1);
+}
+
+/* See the header. */
+bool
+blocker_role_has(Oid role, int64 count)
+{
+	SqlArgument arguments[] = {sql_role(role), sql_bigint(count)};
+
+	procedure_sql_latest("SELECT count(*) >= $2 FROM (SELECT FROM amoro_meta.blocker WHERE acquired_by = $1 LIMIT $2) b",
+						 lengthof(arguments), arguments);
+	return result_boolean(0, 1);
 }
 
 /* See the header. */

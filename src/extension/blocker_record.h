@@ -62,8 +62,8 @@ typedef struct BlockerRecord
 /* Reads a head as it is committed by now; false when there is none. */
 extern bool blocker_head_read(const TableName *table, BlockerHead *head);
 extern bool blocker_head_read_by_id(int64 head_id, BlockerHead *head);
-/* Makes a head for a table that has none; does nothing when another transaction was faster. */
-extern void blocker_head_create(const TableName *table);
+/* Makes a head for a table that has none and returns its id; 0 when another transaction was faster. */
+extern int64 blocker_head_create(const TableName *table);
 /*
  * Writes what is in *head if the version in the row is still that of *head, and counts it up in both; false when it is
  * not, and then the caller reads again; it may have the row locked by then, though. Raises 40001 in a transaction whose snapshot does not show that version.
@@ -78,6 +78,8 @@ extern TimestampTz blocker_head_expiry(const BlockerHead *head, int64 blocker_id
 /* Takes what the blocker has; the operations are nobody's then. */
 extern void blocker_head_clear(BlockerHead *head, int64 blocker_id);
 
+/* Whether a role has that many blockers. */
+extern bool blocker_role_has(Oid role, int64 count);
 /* Reads a record as it is committed by now; false when there is none. */
 extern bool blocker_record_read(int64 blocker_id, BlockerRecord *record);
 /* Holds a record to the end of the transaction against blocker_record_delete; false when there is none. */

@@ -4,6 +4,7 @@
  */
 #include "postgres.h"
 
+#include "blocker_count.h"
 #include "compat.h"
 #include "fmgr.h"
 #include "funcapi.h"
@@ -147,6 +148,7 @@ amoro_meta_stat_reset(PG_FUNCTION_ARGS)
 		entry->last_error_code = 0;
 		entry->last_error[0] = '\0';
 		sweep_reset_locked(entry);
+		blocker_count_reset_locked(entry);
 		entry->stats_reset = GetCurrentTimestamp();
 	}
 	LWLockRelease(AmoroShared->lock);

@@ -19,6 +19,7 @@
 int			guc_ack_timeout = 5000;
 int			guc_blocker_lock_timeout = 5000;
 int			guc_blocker_timeout = 60000;
+int			guc_max_blockers_per_role = 200000;
 int			guc_change_history = 100000;
 char	   *guc_databases = NULL;
 int			guc_debug_clock_offset_ms = 0;
@@ -134,6 +135,14 @@ define_blocker_settings(void)
 							 /* valueAddr= */ &guc_blocker_timeout,
 							 /* boot, min, max= */ 60000, 1, INT_MAX,
 							 /* context= */ PGC_SIGHUP, /* flags= */ GUC_UNIT_MS,
+							 NULL, NULL, NULL);
+
+	DefineCustomIntVariable( /* name= */ "amoro_meta.max_blockers_per_role",
+							 /* short_desc= */ "How many table blockers a role may have, about.",
+							 /* long_desc= */ "Counted now and then, when a table is blocked for the first time.",
+							 /* valueAddr= */ &guc_max_blockers_per_role,
+							 /* boot, min, max= */ 200000, 1, INT_MAX,
+							 /* context= */ PGC_SUSET, /* flags= */ 0,
 							 NULL, NULL, NULL);
 
 	DefineCustomIntVariable( /* name= */ "amoro_meta.max_blocker_timeout",

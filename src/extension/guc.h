@@ -10,6 +10,7 @@
 extern int	guc_ack_timeout;			/* ms */
 extern int	guc_blocker_lock_timeout;	/* ms */
 extern int	guc_blocker_timeout;		/* ms */
+extern int	guc_max_blockers_per_role;
 extern int	guc_change_history;			/* versions */
 extern char *guc_databases;
 extern int	guc_debug_clock_offset_ms;	/* ms */

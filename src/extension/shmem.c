@@ -159,6 +159,8 @@ database_entry_claim(Oid database)
 		return NULL;
 	memset(entry, 0, sizeof(*entry));
 	pg_atomic_init_u32(&entry->awaited_laggards, 0);
+	for (int i = 0; i < BLOCKER_COUNTS; i++)
+		pg_atomic_init_u64(&entry->blocker_counts[i], 0);
 	entry->database = database;
 	entry->coordinator_proc = INVALID_PROC_NUMBER;
 	entry->explorer_proc = INVALID_PROC_NUMBER;

@@ -100,6 +100,20 @@ typedef struct NewsRing
 	char		bytes[NEWS_SIZE];
 } NewsRing;
 
+/* What happened to table blockers, in the order of the columns of amoro_stat_blocker. */
+typedef enum BlockerCount
+{
+	BLOCKER_ACQUIRED,
+	BLOCKER_REPEATED,			/* acquired again with the same request id */
+	BLOCKER_CONFLICT,
+	BLOCKER_TAKEN_OVER,			/* expired, and in the way of another one */
+	BLOCKER_RENEWED,
+	BLOCKER_ASSERTED,
+	BLOCKER_NOT_HELD,			/* AM102 */
+	BLOCKER_RELEASED,
+	BLOCKER_COUNTS
+} BlockerCount;
+
 typedef struct DatabaseEntry
 {
 	Oid			database;		/* InvalidOid: entry is free */
@@ -135,6 +149,8 @@ typedef struct DatabaseEntry
 	TimestampTz tick_pending_since; /* when the oldest tick was written that is not confirmed; 0: none */
 
 	NewsRing	news;
+
+	pg_atomic_uint64 blocker_counts[BLOCKER_COUNTS];
 
 	/* for amoro_stat_coordinator */
 	TimestampTz started_at;

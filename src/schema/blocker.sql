@@ -175,6 +175,23 @@ CREATE FUNCTION get_blockers(catalog_name text, database_name text, table_name t
 COMMENT ON FUNCTION get_blockers(text, text, text) IS 'the blockers that hold operations of a table now. Errors: 22004, 22023';
 REVOKE ALL ON FUNCTION get_blockers(text, text, text) FROM PUBLIC;
 
+CREATE FUNCTION amoro_meta.blocker_counts(OUT acquired bigint, OUT repeated bigint, OUT conflicts bigint, OUT taken_over bigint,
+										  OUT renewed bigint, OUT asserted bigint, OUT not_held bigint, OUT released bigint)
+	LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
+	AS 'MODULE_PATHNAME', 'amoro_meta_blocker_counts';
+COMMENT ON FUNCTION amoro_meta.blocker_counts() IS 'counters of this database since the server started; see the view amoro_stat_blocker';
+REVOKE ALL ON FUNCTION amoro_meta.blocker_counts() FROM PUBLIC;
+
+CREATE VIEW amoro_stat_blocker AS
+	SELECT c.acquired, c.repeated, c.conflicts, c.taken_over, c.renewed, c.asserted, c.not_held, c.released FROM amoro_meta.blocker_counts() c;
+COMMENT ON VIEW amoro_stat_blocker IS
+	'calls on table blockers since the server started, also those that were rolled back: acquired, repeated (the same request_id), conflicts (AM101), '
+	'taken_over (expired and in the way of another), renewed, asserted, not_held (AM102), released; nulls where the library is not preloaded';
+REVOKE ALL ON amoro_stat_blocker FROM PUBLIC;
+GRANT SELECT ON amoro_stat_blocker TO pg_monitor;
+-- a view checks the functions in it against its reader
+GRANT EXECUTE ON FUNCTION amoro_meta.blocker_counts() TO pg_monitor;
+
 -- Never waits: whoever works on a blocker or its table is left alone until the next call.
 CREATE FUNCTION amoro_meta.end_blockers(candidates bigint[], expired_only boolean) RETURNS bigint
 	LANGUAGE plpgsql VOLATILE
@@ -300,4 +317,6 @@ INSERT INTO amoro_meta.access_rule (access_kind, object_kind, object_name)
 	UNION ALL
 	SELECT 'writer', 'function', n FROM unnest(ARRAY['acquire_blocker', 'renew_blocker', 'release_blocker', 'assert_blocker']) n
 	UNION ALL
-	SELECT k, 'function', n FROM unnest(ARRAY['operator', 'admin']) k, unnest(ARRAY['force_release_blocker', 'purge_blockers']) n;
+	SELECT k, 'function', n FROM unnest(ARRAY['operator', 'admin']) k, unnest(ARRAY['force_release_blocker', 'purge_blockers', 'amoro_meta.blocker_counts']) n
+	UNION ALL
+	SELECT k, 'view', 'amoro_stat_blocker' FROM unnest(ARRAY['operator', 'admin']) k;
