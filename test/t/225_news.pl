@@ -1,4 +1,6 @@
 # The changes that the answer of a heartbeat carries: exactly those of the log, in order, once, of this history, or none.
+# Seen to fail when lease_news.c passes over a gap, carries over a version that came without its changes, drops nothing
+# old, writes over the wrong bytes, takes every version for the next one, or when a term begins with the changes of before.
 use strict;
 use warnings;
 use AmoroCluster qw(poll);
