@@ -127,12 +127,15 @@ advance_rounds(LeaseTime *next)
 		Round	   *round = dlist_container(Round, node, iter.cur);
 		LeaseTime	round_at;
 
-		if (round_advance(round))
+		if (round->over_at <= lease_clock_now() && round_advance(round))
 		{
-			record_end(round);
-			round_free(round);
-			claim_at = 0;
-			continue;
+			if (record_end(round))
+			{
+				round_free(round);
+				claim_at = 0;
+				continue;
+			}
+			round->over_at = lease_clock_now() + SECOND_US;
 		}
 		round_at = round_next(round);
 		if (round_at != 0)

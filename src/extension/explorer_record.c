@@ -230,7 +230,8 @@ progress_work(void *argument)
 void
 record_progress(Round *round)
 {
-	transaction_or_raise(progress_work, round);
+	/* somebody has the row locked: the next report may find it free */
+	(void) coordinator_transaction(progress_work, round);
 }
 
 static void
@@ -254,10 +255,10 @@ end_work(void *argument)
 }
 
 /* See explorer_record.h. */
-void
+bool
 record_end(Round *round)
 {
-	transaction_or_raise(end_work, round);
+	return coordinator_transaction(end_work, round) == NULL;
 }
 
 static void

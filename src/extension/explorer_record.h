@@ -19,7 +19,8 @@ extern void record_claim(dlist_head *rounds, int places);
 /* In how many microseconds a catalog is due; -1: there is none. */
 extern int64 record_next_due(dlist_head *rounds);
 extern void record_progress(Round *round);
-extern void record_end(Round *round);
+/* False when somebody has the row locked: to be tried again. */
+extern bool record_end(Round *round);
 /* Decides about what is missing, once everything was listed. */
 extern ErrorData *record_settle(Round *round);
 /* Adds jobs for tables to be read; how many. */

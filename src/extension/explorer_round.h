@@ -101,6 +101,7 @@ struct Round
 	char	   *error;			/* the first one; NULL: none */
 	bool		failed;
 	bool		over;
+	LeaseTime	over_at;		/* when its end is to be recorded, where that was not possible yet */
 	int			retry_after;	/* seconds */
 };
 

@@ -57,7 +57,9 @@ BEGIN
 	IF NOT FOUND THEN
 		RAISE EXCEPTION 'catalog "%" already exists', catalog_name USING ERRCODE = 'duplicate_object';
 	END IF;
-	PERFORM amoro_meta.wake_explorer();
+	IF metastore = 'iceberg_rest' THEN
+		PERFORM amoro_meta.explore_soon(catalog_id);
+	END IF;
 	RETURN catalog_id;
 END;
 $$;

@@ -54,13 +54,17 @@ CREATE FUNCTION amoro_meta.claim_explorations(running bigint[], places integer)
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 	WITH due AS (
-		SELECT c.catalog_id, coalesce(e.failures, 0) > 0 AS failing,
+		SELECT c.catalog_id, e.catalog_id IS NOT NULL AS present, coalesce(e.failures, 0) > 0 AS failing,
 			row_number() OVER (PARTITION BY coalesce(e.failures, 0) > 0 ORDER BY e.next_at NULLS FIRST, c.catalog_id)
 				+ (SELECT count(*) FROM amoro_meta.exploration r WHERE r.catalog_id = ANY (running) AND r.failures > 0) AS place
 		FROM amoro_meta.catalog c LEFT JOIN amoro_meta.exploration e USING (catalog_id)
 		WHERE c.metastore = 'iceberg_rest' AND c.catalog_id <> ALL (running) AND amoro_meta.exploration_due_in(e.next_at) = interval '0'),
+	-- whoever asks for a catalog in a transaction that stays open holds up no other one
+	free AS (
+		SELECT e.catalog_id FROM amoro_meta.exploration e WHERE e.catalog_id IN (SELECT d.catalog_id FROM due d) FOR NO KEY UPDATE SKIP LOCKED),
 	chosen AS (
-		SELECT d.catalog_id FROM due d WHERE NOT d.failing OR d.place <= places / 2
+		SELECT d.catalog_id FROM due d
+		WHERE (NOT d.failing OR d.place <= places / 2) AND (NOT d.present OR d.catalog_id IN (SELECT f.catalog_id FROM free f))
 		ORDER BY d.failing, d.place LIMIT greatest(places - cardinality(running), 0)),
 	begun AS (
 		INSERT INTO amoro_meta.exploration AS e (catalog_id, rounds, phase, started_at)

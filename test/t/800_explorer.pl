@@ -180,6 +180,23 @@ is($server->safe_psql('postgres', 'SELECT count(*) FROM amoro_meta.exploration e
 	0, 'nothing is left of a catalog that was dropped');
 is(AmoroCatalog::status($server, 'one')->{pid}, $pid, 'and the explorer is the same');
 
+# somebody who asks for a catalog and leaves the transaction open holds up nobody else
+my $idle = $server->background_psql('postgres');
+$idle->query_safe("BEGIN; SELECT explore_catalog('odd')");
+is(AmoroCatalog::explore($server, 'one', 20)->{last_error}, '', 'beside an open transaction that has asked for another one');
+$idle->query_safe('COMMIT');
+$idle->quit;
+AmoroCatalog::create($server, 'slow', $catalog->uri('slow-3'), '{}', '{"read-tables": "false"}');
+poll('a round is under way', sub { AmoroCatalog::status($server, 'slow')->{phase} eq 'tables' });
+$idle = $server->background_psql('postgres');
+$idle->query_safe("BEGIN; SELECT explore_catalog('slow')");
+poll('its answer has come', sub { AmoroCatalog::tables($server, 'slow') eq 'n/t' });
+is(AmoroCatalog::explore($server, 'one', 20)->{last_error}, '', 'beside one whose end cannot be recorded');
+is(AmoroCatalog::status($server, 'slow')->{rounds}, 0, 'which is still so');
+$idle->query_safe('COMMIT');
+$idle->quit;
+AmoroCatalog::wait_for_round($server, 'slow', 2);
+
 # errors of the caller
 is(($server->outcome("SELECT explore_catalog('no such')"))[0], '42704', 'no such catalog');
 $server->safe_psql('postgres', "SELECT create_catalog('kept'), create_catalog('hive', 'pushed')");
