@@ -100,10 +100,11 @@ SELECT regexp_replace(pg_temp.attempt(format('SELECT set_table_status(%s, %s, 60
 -- (who refreshes is warned that a group is missing)
 SET client_min_messages = error;
 SELECT alter_catalog('lake', '{"table.self-optimizing.quota": "0.3", "table.self-optimizing.enabled": "false"}');
-CALL pg_temp.refresh_until($$(SELECT count(*) = 1 FROM table_runtimes)$$);
+CALL pg_temp.refresh_until($$(SELECT count(*) = 1 AND bool_and(wanted_group = 'default') FROM table_runtimes)$$);
 SELECT table_name, group_name, wanted_group, config FROM table_runtimes;
 SELECT create_optimizer_group('default'), alter_catalog('lake', '{"owner": "y"}');
-CALL pg_temp.refresh_until($$(SELECT count(*) FILTER (WHERE group_name = 'default') = 3 AND count(*) = 4 FROM table_runtimes)$$);
+CALL pg_temp.refresh_until($$(SELECT count(*) FILTER (WHERE group_name = 'default') = 3 AND count(*) = 4
+	AND bool_and(NOT config ? 'self-optimizing.quota' OR table_name = 'own') FROM table_runtimes)$$);
 SELECT table_name, group_name, wanted_group, status, config FROM table_runtimes ORDER BY 1;
 -- what is not a default of tables makes nobody look
 SELECT defaults_version AS before FROM amoro_meta.catalog \gset

@@ -35,11 +35,16 @@ COMMENT ON SEQUENCE amoro_meta.runtime_version_sequence IS 'low part of the vers
 SELECT pg_catalog.pg_extension_config_dump('amoro_meta.runtime_version_sequence', '');
 
 -- As amoro_meta.next_id(): a version that a leader saw before a failover never stands for something else.
+-- (PL/pgSQL, here and below, where a function is called once a row: it keeps its plan.)
 CREATE FUNCTION amoro_meta.next_runtime_version() RETURNS bigint
-	LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE
+	LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
-	AS $$SELECT ((amoro_meta.timeline_id() - 1 + coalesce((SELECT i.timeline_offset FROM amoro_meta.identity AS i), 0))::bigint << 40)
-		+ nextval('amoro_meta.runtime_version_sequence')$$;
+	AS $$
+BEGIN
+	RETURN ((amoro_meta.timeline_id() - 1 + coalesce((SELECT i.timeline_offset FROM amoro_meta.identity AS i), 0))::bigint << 40)
+		+ nextval('amoro_meta.runtime_version_sequence');
+END;
+$$;
 COMMENT ON FUNCTION amoro_meta.next_runtime_version() IS
 	'a version that no runtime of this database had before, not even on a timeline that was lost in a failover';
 REVOKE ALL ON FUNCTION amoro_meta.next_runtime_version() FROM PUBLIC;
@@ -55,12 +60,14 @@ INSERT INTO amoro_meta.refresh_position VALUES (true, 0);
 SELECT pg_catalog.pg_extension_config_dump('amoro_meta.refresh_position', 'WHERE false');
 
 CREATE FUNCTION amoro_meta.merged_properties(catalog_properties jsonb, properties jsonb) RETURNS jsonb
-	LANGUAGE sql IMMUTABLE PARALLEL SAFE
+	LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
 	SET search_path = pg_catalog, pg_temp
 	AS $$
-	SELECT coalesce((SELECT jsonb_object_agg(substr(p.key, 7), p.value) FROM jsonb_each(catalog_properties) p
-					 WHERE starts_with(p.key, 'table.')), '{}') || coalesce(properties, '{}')
-	$$;
+BEGIN
+	RETURN coalesce((SELECT jsonb_object_agg(substr(p.key, 7), p.value) FROM jsonb_each(catalog_properties) p
+					 WHERE starts_with(p.key, 'table.')), '{}') || coalesce(properties, '{}');
+END;
+$$;
 COMMENT ON FUNCTION amoro_meta.merged_properties(jsonb, jsonb) IS
 	'properties of a table over the defaults that its catalog has under table.';
 REVOKE ALL ON FUNCTION amoro_meta.merged_properties(jsonb, jsonb) FROM PUBLIC;
@@ -379,15 +386,63 @@ COMMENT ON FUNCTION amoro_meta.stale_runtimes(bigint, integer) IS
 	'looks at the tables and runtimes after an id, and returns how far it came and the tables whose runtime is not as it should be';
 REVOKE ALL ON FUNCTION amoro_meta.stale_runtimes(bigint, integer) FROM PUBLIC;
 
+-- Most of the tables whose catalog has new defaults stay in their group, and nobody works on them: all of those at once.
+-- They go on naming a group that they name, so it need not be held.
+CREATE FUNCTION amoro_meta.renew_resting_runtimes(table_ids bigint[]) RETURNS bigint[]
+	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	SET enable_seqscan = off
+	SET enable_hashjoin = off
+	SET enable_mergejoin = off
+	SET jit = off
+	AS $$
+DECLARE
+	renewed bigint[];
+BEGIN
+	WITH free AS MATERIALIZED
+	(
+		SELECT r.table_id, r.group_name FROM amoro_meta.table_runtime r
+		WHERE r.table_id = ANY (table_ids) AND r.process_id IS NULL AND r.group_name IS NOT NULL
+		ORDER BY r.table_id FOR NO KEY UPDATE SKIP LOCKED
+	),
+	source AS MATERIALIZED
+	(
+		SELECT s.*, f.group_name, amoro_meta.merged_properties(s.catalog_properties, s.properties) AS config
+		FROM free f CROSS JOIN LATERAL (SELECT v.* FROM amoro_meta.runtime_source v WHERE v.table_id = f.table_id LIMIT 1) s
+		WHERE amoro_meta.is_optimized(s.format, s.catalog_properties, s.properties)
+	),
+	done AS
+	(
+		UPDATE amoro_meta.table_runtime r
+			SET (catalog_name, database_name, table_name, wanted_group, config, table_version, defaults_version, refresh_error, version) =
+				(s.catalog_name, s.database_name, s.table_name, s.group_name, s.config, s.version, s.defaults_version, NULL,
+				 amoro_meta.next_runtime_version())
+			FROM source s
+			WHERE r.table_id = s.table_id AND coalesce(s.config->>'self-optimizing.group', 'default') = s.group_name
+			RETURNING r.table_id
+	)
+	SELECT coalesce(array_agg(d.table_id), '{}') INTO renewed FROM done d;
+	RETURN renewed;
+EXCEPTION WHEN OTHERS THEN
+	RETURN '{}';	-- one by one, then
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.renew_resting_runtimes(bigint[]) IS
+	'put_table_runtime for those of the tables that stay in their group and have no process; returns which it has treated';
+REVOKE ALL ON FUNCTION amoro_meta.renew_resting_runtimes(bigint[]) FROM PUBLIC;
+
 CREATE FUNCTION refresh_table_runtimes() RETURNS bigint
 	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
 	batch integer := amoro_meta.sweep_batch();
+	began timestamptz := clock_timestamp();
 	seen bigint;
 	reached bigint;
 	page record;
+	renewed bigint[];
+	stale bigint;
 BEGIN
 	PERFORM amoro_meta.timeline_id();	-- refuses on a standby
 	IF amoro_meta.bind_table_runtimes() >= batch THEN
@@ -395,8 +450,20 @@ BEGIN
 	END IF;
 	SELECT p.table_id INTO STRICT seen FROM amoro_meta.refresh_position p;
 	SELECT * INTO page FROM amoro_meta.stale_runtimes(seen, batch);
-	PERFORM amoro_meta.repair_table_runtime(i.table_id) FROM unnest(page.table_ids) i (table_id);
 	reached := CASE WHEN page.rows_seen < batch THEN 0 ELSE page.last_id END;
+	IF cardinality(page.table_ids) > 1 THEN
+		renewed := amoro_meta.renew_resting_runtimes(page.table_ids);
+	END IF;
+	FOREACH stale IN ARRAY coalesce(page.table_ids, '{}') LOOP
+		CONTINUE WHEN stale = ANY (renewed);
+		PERFORM amoro_meta.repair_table_runtime(stale);
+		-- to repair takes longer than to look: verdicts and procedures have their turn before it goes on here
+		IF clock_timestamp() > began + interval '20 ms' AND stale < page.last_id THEN
+			reached := stale;
+			page.rows_seen := batch;
+			EXIT;
+		END IF;
+	END LOOP;
 	IF reached <> seen THEN
 		-- two that sweep at once do the same work twice, and none is left out
 		PERFORM FROM amoro_meta.refresh_position p FOR UPDATE SKIP LOCKED;
@@ -409,8 +476,8 @@ BEGIN
 END;
 $$;
 COMMENT ON FUNCTION refresh_table_runtimes() IS
-	'sweep: compares the next batch of tables with their runtimes, repairs what differs, binds tables to groups they waited for, and returns '
-	'how many it looked at; fewer than amoro_meta.sweep_batch() at the end of a round. Errors: 25006 on a standby';
+	'sweep: compares the next batch of tables with their runtimes, repairs what differs, as much as is done in 20 ms, binds tables to groups '
+	'they waited for, and returns how many it looked at; fewer than amoro_meta.sweep_batch() at the end of a round. Errors: 25006 on a standby';
 REVOKE ALL ON FUNCTION refresh_table_runtimes() FROM PUBLIC;
 
 -- What Amoro allows, but for the steps that belong to a process: those are taken by the functions of processes.

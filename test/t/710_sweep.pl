@@ -66,6 +66,18 @@ is($server->safe_psql('postgres', "SELECT count(*) FROM table_runtimes WHERE gro
 poll('the round is over', sub { $server->safe_psql('postgres', 'SELECT table_id FROM amoro_meta.refresh_position') eq '0' });
 cmp_ok(sweep_row('rows'), '>=', $rows + 2500, 'they are counted');
 
+# the defaults of a catalog change for all of them, also while one is in somebody's hands
+my $leader = $server->background_psql('postgres');
+$leader->query_safe("BEGIN; SELECT set_table_status(table_id, version, 600, 1) FROM table_runtimes WHERE table_name = 'bare7'");
+$server->safe_psql('postgres', q{SELECT alter_catalog('lake', '{"table.mark": "x"}')});
+sub marked { return $server->safe_psql('postgres', "SELECT count(*) FROM table_runtimes WHERE config->>'mark' = 'x'") }
+poll('all others have the new defaults', sub { marked() == 2500 });
+$leader->query_safe('COMMIT');
+$leader->quit;
+poll('that one too, when it is free', sub { marked() == 2501 });
+is($server->safe_psql('postgres', "SELECT status, leader_term FROM table_runtimes WHERE table_name = 'bare7'"), 'PENDING|1',
+	'new defaults reach thousands of tables, and take nothing from a leader');
+
 # an error: recorded, logged once, in nobody's way, and gone with its cause
 my $log = $server->log_position;
 $server->safe_psql('postgres', 'ALTER TABLE amoro_meta.refresh_position RENAME TO nowhere');
