@@ -114,6 +114,20 @@ END;
 $$;
 SELECT n.value FROM nasty n WHERE pg_catalog.length(n.value) < 256 AND n.value !~ '[[:cntrl:]]' AND regress_amoro_trap.round_trip(n.value) IS NOT TRUE;
 
+-- what others report is kept printable: reasons of processes, errors of tasks
+SELECT create_optimizer_group('default');
+SELECT register_optimizer('default', 1, 1) AS token \gset
+SELECT start_process('lake', 'd', 't', 'MINOR', '[{}]') AS process \gset
+SELECT task_id, attempt FROM poll_task(:'token', 0);
+SELECT ack_task(:'token', 0, :process, 1, 1);
+SELECT complete_task(:'token', 0, :process, 1, 1, error => E'\x1b[2J\nfailed\r');
+-- nor can a client keep what it has claimed from others by preparing the transaction
+BEGIN;
+SELECT task_id, attempt FROM poll_task(:'token', 0);
+PREPARE TRANSACTION 'hostile';
+SELECT cancel_process(:process, E'\x1b[2J\n\x07bell');
+SELECT p.reason, t.error FROM processes p JOIN public.tasks t USING (process_id) WHERE p.process_id OPERATOR(pg_catalog.=) :process;
+
 -- no trap was sprung by anybody else
 SELECT 'the operator'::text = 'works'::text, clock_timestamp() IS NULL;
 INSERT INTO catalog VALUES ('and the trigger');

@@ -35,6 +35,8 @@ StaticAssertDecl(lengthof(event_names) == TASK_EVENTS, "a name for each event");
 /* How many tasks this transaction has put into each channel. */
 static uint32 announced[TASK_CHANNELS];
 static bool any_announced = false;
+/* Has this transaction called for an optimizer? */
+static bool has_called = false;
 
 static int
 channel_of(const char *group_name)
@@ -64,7 +66,16 @@ wake_optimizers(void)
 static void
 transaction_ends(XactEvent event, void *argument)
 {
-	if (!any_announced || event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PRE_PREPARE)
+	/* It would keep what it has claimed, and the processes it has locked, from everybody for as long as it likes. */
+	if (event == XACT_EVENT_PRE_PREPARE && has_called)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot prepare a transaction that has called for an optimizer"),
+				 errhint("Use COMMIT instead of PREPARE TRANSACTION.")));
+	if (event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PRE_PREPARE)
+		return;
+	has_called = false;
+	if (!any_announced)
 		return;
 	if (event == XACT_EVENT_COMMIT && AmoroShared != NULL)
 		wake_optimizers();
@@ -155,6 +166,7 @@ task_count(TaskEvent event)
 {
 	TaskCounters *counters = own_counters();
 
+	has_called = true;
 	if (counters != NULL)
 		pg_atomic_fetch_add_u64(&counters->events[event], 1);
 }

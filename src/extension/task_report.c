@@ -86,7 +86,7 @@ keep_result(FunctionCallInfo fcinfo, const Report *report)
 	if (PG_ARGISNULL(5) && PG_ARGISNULL(6) && (PG_ARGISNULL(7) || JB_ROOT_COUNT(PG_GETARG_JSONB_P(7)) == 0))
 		return;
 	procedure_sql("INSERT INTO amoro_meta.task_result (process_id, task_id, attempt, output, error, metrics, ended_at)"
-				  " VALUES ($1, $2, $3, $4, left($5, 4000), $6, clock_timestamp())",
+				  " VALUES ($1, $2, $3, $4, amoro_meta.printable_text($5, 4000), $6, clock_timestamp())",
 				  SPI_OK_INSERT, lengthof(arguments), arguments);
 }
 

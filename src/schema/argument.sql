@@ -7,6 +7,13 @@ CREATE FUNCTION amoro_meta.shown_text(value text) RETURNS text
 COMMENT ON FUNCTION amoro_meta.shown_text(text) IS 'a bad value for a message: quoted, on one line, cut off after 100 characters';
 REVOKE ALL ON FUNCTION amoro_meta.shown_text(text) FROM PUBLIC;
 
+CREATE FUNCTION amoro_meta.printable_text(value text, longest integer) RETURNS text
+	LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
+	AS 'MODULE_PATHNAME', 'amoro_meta_printable_text';
+COMMENT ON FUNCTION amoro_meta.printable_text(text, integer) IS
+	'the first characters of a text that somebody else wrote, with ? for control characters other than newlines and tabs';
+REVOKE ALL ON FUNCTION amoro_meta.printable_text(text, integer) FROM PUBLIC;
+
 -- For those who lock a row and then look for references to it: a snapshot from before the lock would not show them.
 CREATE FUNCTION amoro_meta.require_read_committed(act text) RETURNS void
 	LANGUAGE plpgsql STABLE PARALLEL SAFE

@@ -195,7 +195,7 @@ CREATE FUNCTION amoro_meta.end_process(process amoro_meta.process, status text, 
 	AS $$
 BEGIN
 	UPDATE amoro_meta.process p
-		SET status = end_process.status, reason = left(end_process.reason, 4000), ended_at = clock_timestamp(), waiting = false
+		SET status = end_process.status, reason = amoro_meta.printable_text(end_process.reason, 4000), ended_at = clock_timestamp(), waiting = false
 		WHERE p.process_id = process.process_id;
 	PERFORM amoro_meta.set_runtime_status(process.table_id, 700, process.process_id);
 END;

@@ -47,13 +47,6 @@ COMMENT ON FUNCTION amoro_meta.terminal_statements(text, boolean) IS
 	'or other; parts are the names in it, from the outermost, or key and value. Errors: 42601 a quoted text or a comment does not end, 54000 more than 1000 statements';
 REVOKE ALL ON FUNCTION amoro_meta.terminal_statements(text, boolean) FROM PUBLIC;
 
-CREATE FUNCTION amoro_meta.printable_text(value text, longest integer) RETURNS text
-	LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
-	AS 'MODULE_PATHNAME', 'amoro_meta_printable_text';
-COMMENT ON FUNCTION amoro_meta.printable_text(text, integer) IS
-	'the first characters of a text that somebody else wrote, with ? for control characters other than newlines and tabs';
-REVOKE ALL ON FUNCTION amoro_meta.printable_text(text, integer) FROM PUBLIC;
-
 -- library_version() first: the setting is known once the library is loaded
 CREATE FUNCTION amoro_meta.terminal_session_timeout() RETURNS interval
 	LANGUAGE sql STABLE PARALLEL SAFE
