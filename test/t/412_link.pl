@@ -170,7 +170,7 @@ my @changes = map { [ split ' ' ] } split /\n/, slurp_file($changes_file);
 diag sprintf '%d changes, answers: %s', scalar @changes, join ', ', map { "$seen{$_} of $_" } sort keys %seen;
 cmp_ok(scalar @changes, '>=', 5, 'changes went on');
 is(scalar(grep { $_->[3] ne 'done' } @changes), 0, 'every change ended well');
-cmp_ok($seen{200} // 0, '>', 100, 'there were answers');
+cmp_ok($seen{200} // 0, '>', 20, 'there were answers');
 cmp_ok($seen{503} // 0, '>', 0, 'and refusals');
 my ($stale, $backwards, %latest) = (0, 0);
 for my $answer (@answers)

@@ -103,6 +103,7 @@ class Proxy:
                     return
         finally:
             giver.cancel()
+            await asyncio.gather(giver, return_exceptions=True)
 
     async def give(self, direction, queue, writer):
         loop = asyncio.get_running_loop()
