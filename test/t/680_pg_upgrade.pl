@@ -18,13 +18,11 @@ $primary->stop('fast');
 my $row = fail_over($old);
 run_procedure($old, AmoroReplica::create_table_call('later'));
 
-# initdb of 18 turns checksums on, which the older versions have off
-my $newer = $old->pg_version < 18;
 my %servers;
 for my $mode ('copy', 'link')
 {
 	my $new = $servers{$mode} = AmoroCluster->new($mode);
-	$new->init($newer && $new->pg_version >= 18 ? (extra => ['--no-data-checksums']) : ());
+	$new->init;
 	$new->append_conf('postgresql.conf', <<'CONF');
 shared_preload_libraries = 'amoro_meta'
 max_worker_processes = 16
@@ -59,7 +57,8 @@ for my $mode ('copy', 'link')
 	# before version 16 it knows no option for what it does by default
 	splice @upgrade, 2, 1 if $mode eq 'copy';
 	command_ok([ @upgrade, '--check' ], "$mode: pg_upgrade --check");
-	command_ok([@upgrade], "$mode: pg_upgrade");
+	command_ok([@upgrade], "$mode: pg_upgrade")
+	  or diag grep { /ERROR|error:/ } map { map { "$_\n" } split /\n/, slurp_file($_) } glob $new->data_dir . '/pg_upgrade_output.d/*/log/*.log';
 	$new->start;
 	$new->wait_for_state('not_adopted');
 	is($new->safe_psql('postgres', $catalog), $tables, "$mode: everything is there");

@@ -29,8 +29,6 @@ sub create
 	my ($class, $name, %options) = @_;
 	my $self = $class->new($name, %{ $options{new} // {} });
 	$self->init(%{ $options{init} // {} });
-	# the modules of 18 write it for servers of all versions
-	$self->adjust_conf('postgresql.conf', 'autovacuum_worker_slots', undef) if $self->pg_version < 18;
 	$self->append_conf('postgresql.conf', $settings . ($options{conf} // ''));
 	return $self if defined $options{start} && !$options{start};
 	$self->start;
