@@ -18,4 +18,6 @@ grep -nE '\b(TODO|FIXME|XXX|HACK)\b' $sources | grep -v '^script/lint/'
 grep -nE 'PG_VERSION_NUM' $code | grep -v '^src/extension/compat.h:'
 # What CREATE EXTENSION must not do: take over an object that somebody put there before it.
 grep -nE 'CREATE OR REPLACE|(TABLE|SCHEMA|INDEX|SEQUENCE|VIEW|TYPE) IF NOT EXISTS' src/schema/*.sql
+# The install script is read in the encoding of the database, and messages are sent in it.
+LC_ALL=C grep -nP '[^\x00-\x7F]' src/schema/*.sql src/extension/*.[ch] | cut -c1-150
 exit 0

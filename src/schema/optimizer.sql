@@ -40,11 +40,11 @@ BEGIN
 	END IF;
 	IF EXISTS (SELECT FROM amoro_meta.optimizer o WHERE o.token = raise_unknown_optimizer.token AND o.expired_at IS NULL) THEN
 		RAISE EXCEPTION 'permission denied for the optimizer' USING ERRCODE = 'insufficient_privilege',
-			DETAIL = 'Another role has registered it.', HINT = 'SELECT register_optimizer(…)';
+			DETAIL = 'Another role has registered it.', HINT = 'SELECT register_optimizer(...)';
 	END IF;
 	RAISE EXCEPTION 'unknown optimizer token' USING ERRCODE = 'AM301',
 		DETAIL = 'It was never registered, is unregistered, or was not touched within amoro_meta.optimizer_heartbeat_timeout.',
-		HINT = 'SELECT register_optimizer(…); what the optimizer was working on is given to others.';
+		HINT = 'SELECT register_optimizer(...); what the optimizer was working on is given to others.';
 END;
 $$;
 COMMENT ON FUNCTION amoro_meta.raise_unknown_optimizer(uuid) IS 'says why a token is not good for the caller: 22004, 42501 or AM301';

@@ -183,7 +183,7 @@ BEGIN
 	PERFORM FROM amoro_meta.optimizer_container c WHERE c.container_name = hold_optimizer_container.container_name FOR KEY SHARE;
 	IF NOT FOUND THEN
 		RAISE EXCEPTION 'optimizer container "%" does not exist', container_name USING ERRCODE = 'undefined_object',
-			HINT = format('SELECT create_optimizer_container(%L, ''…'');', container_name);
+			HINT = format('SELECT create_optimizer_container(%L, ''...'');', container_name);
 	END IF;
 END;
 $$;

@@ -340,7 +340,7 @@ BEGIN
 			WHEN task.state IN ('SCHEDULED', 'ACKED') THEN format('Attempt %s of it is %s by another thread since %s.', task.attempt, task.state,
 				coalesce(task.acked_at, task.claimed_at))
 			ELSE format('The task is %s, after attempt %s.', task.state, task.attempt) END,
-		HINT = 'Drop it, and SELECT * FROM poll_task(…)';
+		HINT = 'Drop it, and SELECT * FROM poll_task(...)';
 END;
 $$;
 COMMENT ON FUNCTION amoro_meta.refuse_ack(uuid, integer, bigint, integer, integer) IS

@@ -147,7 +147,7 @@ BEGIN
 	IF (SELECT count(*) FROM amoro_meta.terminal_session s WHERE s.last_used_at >= live_since) >= largest THEN
 		RAISE EXCEPTION 'there are too many terminal sessions' USING ERRCODE = 'configuration_limit_exceeded',
 			DETAIL = format('amoro_meta.max_terminal_sessions is %s.', largest),
-			HINT = 'An operator can see and end them: SELECT session_number, end_terminal_session(session_number) FROM terminal_sessions WHERE …';
+			HINT = 'An operator can see and end them: SELECT session_number, end_terminal_session(session_number) FROM terminal_sessions WHERE ...';
 	END IF;
 END;
 $$;

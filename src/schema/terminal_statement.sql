@@ -221,7 +221,7 @@ BEGIN
 END;
 $$;
 COMMENT ON FUNCTION amoro_meta.terminal_show(amoro_meta.terminal_session, text, text[]) IS
-	'show … and describe; elsewhere when the engine has to answer';
+	'show ... and describe; elsewhere when the engine has to answer';
 REVOKE ALL ON FUNCTION amoro_meta.terminal_show(amoro_meta.terminal_session, text, text[]) FROM PUBLIC;
 
 CREATE TYPE terminal_answer AS
