@@ -30,6 +30,9 @@ for my $preload ('RESET session_preload_libraries', "SET session_preload_librari
 }
 is(($server->outcome('SELECT * FROM node_status'))[0], '00000', 'node_status is empty');
 is($server->safe_psql('postgres', 'SELECT create_catalog(\'c\') > 0'), 't', 'catalogs need no coordinator');
+is($server->safe_psql('postgres', q{SELECT assert_blocker(b.blocker_id) = b.blocker_id, release_blocker(b.blocker_id), purge_blockers() FROM acquire_blocker('c', 'd', 't', '{OPTIMIZE}') b}),
+	't|t|0', 'nor do table blockers');
+is($server->safe_psql('postgres', 'SELECT acquired IS NULL FROM amoro_stat_blocker'), 't', 'whose counters are not there');
 is($server->safe_psql('postgres', 'SELECT adopt_database()'), 't', 'a database can be adopted before there is a coordinator');
 is($server->safe_psql('postgres', 'SELECT adopt_database()'), 'f', 'once');
 is(($server->outcome('SELECT amoro_stat_reset()'))[0], '00000', 'a reset of the statistics does nothing');
