@@ -8,6 +8,7 @@
 #include "common/hashfn.h"
 #include "miscadmin.h"
 #include "optimizer.h"
+#include "task_table.h"
 #include "utils/fmgrprotos.h"
 #include "utils/uuid.h"
 
@@ -36,20 +37,34 @@ optimizer_thread(FunctionCallInfo fcinfo)
 }
 
 /* See optimizer.h. */
+bool
+optimizer_look_up(const OptimizerThread *thread, Optimizer *optimizer)
+{
+	TaskTable	table = task_table_open("optimizer", "optimizer_token_key", AccessShareLock);
+	TaskKey		key = {"token", BTEqualStrategyNumber, F_UUID_EQ, thread->token.value};
+	HeapTuple	row = task_table_find(&table, 1, &key, ForwardScanDirection);
+	bool		found = row != NULL && task_column(&table, row, "registered_by") == thread->role.value &&
+		task_column(&table, row, "expired_at") == 0;
+
+	if (found)
+		*optimizer = (Optimizer) {
+			.id = DatumGetInt64(task_column(&table, row, "optimizer_id")),
+			.group_name = TextDatumGetCString(task_column(&table, row, "group_name")),
+			.thread_count = DatumGetInt32(task_column(&table, row, "thread_count")),
+			.draining = DatumGetBool(task_column(&table, row, "draining"))
+		};
+	task_table_close(&table, AccessShareLock);
+	return found;
+}
+
+/* See optimizer.h. */
 Optimizer
 optimizer_find(const OptimizerThread *thread)
 {
-	SqlArgument arguments[] = {thread->token, thread->role};
-	Optimizer	optimizer;
+	Optimizer	optimizer = {0};
 
-	if (procedure_sql("SELECT o.optimizer_id, o.group_name, o.thread_count::bigint, o.draining FROM amoro_meta.optimizer o"
-					  " WHERE o.token = $1 AND o.registered_by = $2 AND o.expired_at IS NULL",
-					  SPI_OK_SELECT, lengthof(arguments), arguments) == 0)
-		procedure_sql("SELECT amoro_meta.raise_unknown_optimizer($1)", SPI_OK_SELECT, 1, arguments);
-	optimizer.id = result_bigint(0, 1);
-	optimizer.group_name = result_text(0, 2);
-	optimizer.thread_count = (int32) result_bigint(0, 3);
-	optimizer.draining = result_boolean(0, 4);
+	if (!optimizer_look_up(thread, &optimizer))
+		procedure_sql("SELECT amoro_meta.raise_unknown_optimizer($1)", SPI_OK_SELECT, 1, &thread->token);
 	if (thread->thread_id < 0 || thread->thread_id >= optimizer.thread_count)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),

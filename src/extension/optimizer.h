@@ -29,6 +29,9 @@ typedef struct OptimizerThread
 /* Checks that the server may be written to and that neither argument is null. */
 extern OptimizerThread optimizer_thread(FunctionCallInfo fcinfo);
 
+/* The optimizer of a token, if it is the caller's and registered. */
+extern bool optimizer_look_up(const OptimizerThread *thread, Optimizer *optimizer);
+
 /* The optimizer of that thread. Errors: AM301, 42501, 22023. SPI is connected. */
 extern Optimizer optimizer_find(const OptimizerThread *thread);
 

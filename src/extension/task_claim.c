@@ -16,6 +16,9 @@
 #include "optimizer.h"
 #include "task_activity.h"
 #include "task_seat.h"
+#include "task_table.h"
+#include "utils/datum.h"
+#include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
 PG_FUNCTION_INFO_V1(amoro_meta_poll_task);
@@ -28,10 +31,11 @@ PG_FUNCTION_INFO_V1(amoro_meta_poll_task);
 #define LONG_LINE 2048
 #define SEGMENT 64
 #define FROM_FLOOR_EVERY 8
+/* Among so many the policy decides; so many are looked at further on in the ring. */
+#define WINDOW 32
+#define RING_STRETCH 64
 /* How many processes one poll tries at most; with as many blocked ones in a row the next poll goes on elsewhere. */
 #define MAX_CANDIDATES 160
-/* Of what a claim returns: those of optimizing_task, and the position. */
-#define CLAIM_COLUMNS 9
 
 /* The newest claim of a thread. */
 typedef struct LastClaim
@@ -47,19 +51,13 @@ typedef struct Candidate
 	int64		process_id;
 	int64		turn;
 	double		quota;
-	int64		task_count;
+	double		rank;
+	int32		task_count;
 	SqlArgument catalog_name;
 	SqlArgument database_name;
 	SqlArgument table_name;
 	SqlArgument process_type;
 } Candidate;
-
-/* At that position, or so far beyond the floor: the greater of the two. */
-typedef struct StartPosition
-{
-	int64		position;
-	int64		beyond_floor;
-} StartPosition;
 
 /* Where this backend has found its last task: a hint. */
 static int64 last_claimed_process = 0;
@@ -80,41 +78,6 @@ typedef struct Poll
 	bool		over_quota[MAX_CANDIDATES];	/* of those that were tried */
 } Poll;
 
-/* Turns as index conditions: the floor is looked up once, as an init plan. */
-#define CANDIDATE_COLUMNS \
-	"SELECT p.process_id, p.turn, p.quota, p.catalog_name, p.database_name, p.table_name, p.process_type, p.task_count::bigint"
-#define FLOOR_SQL "coalesce((SELECT f.turn FROM amoro_meta.queue_floor f WHERE f.queue_id = $1 ORDER BY f.turn DESC LIMIT 1), 0)"
-
-/* The policy decides among those that wait longest. */
-static const char window_sql[] =
-	CANDIDATE_COLUMNS " FROM (SELECT p.* FROM amoro_meta.process p"
-	" WHERE p.queue_id = $1 AND p.waiting AND p.turn >= " FLOOR_SQL " ORDER BY p.turn LIMIT 32) p ORDER BY p.rank, p.turn";
-
-static const char ring_after_sql[] =
-	CANDIDATE_COLUMNS " FROM amoro_meta.process p"
-	" WHERE p.queue_id = $1 AND p.waiting AND p.turn >= greatest($2 + 1, " FLOOR_SQL ") ORDER BY p.turn LIMIT 64";
-
-static const char ring_before_sql[] =
-	CANDIDATE_COLUMNS " FROM amoro_meta.process p"
-	" WHERE p.queue_id = $1 AND p.waiting AND p.turn >= " FLOOR_SQL " AND p.turn <= $2 ORDER BY p.turn LIMIT 64";
-
-/* One statement: finds a task, looks at the blockers once it is locked, hands it out and takes the seat. */
-static const char claim_sql[] =
-	"WITH claimed AS (UPDATE amoro_meta.task t SET state = 'SCHEDULED', attempt = t.attempt + 1, optimizer_id = $2, thread_id = $3,"
-	"  claimed_at = clock_timestamp()"
-	" FROM (SELECT t.task_id FROM amoro_meta.task t WHERE t.process_id = $1 AND t.state = 'PLANNED' AND t.position >="
-	"   greatest($8, $13 + coalesce((SELECT f.position FROM amoro_meta.task_floor f WHERE f.process_id = $1"
-	"    ORDER BY f.position DESC LIMIT 1), 0))"
-	"  ORDER BY t.position LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED) first"
-	" WHERE t.process_id = $1 AND t.task_id = first.task_id AND NOT amoro_meta.table_is_blocked($9, $10, $11, 'OPTIMIZE')"
-	" RETURNING t.task_id, t.attempt, t.position)"
-	" INSERT INTO amoro_meta.task_claim AS c"
-	"  (optimizer_id, process_id, claimed_at, ring_turn, thread_id, number, task_id, attempt, seat, seat_number)"
-	" SELECT $2, $1, clock_timestamp(), $4, $3, $5, d.task_id, d.attempt, $6, $7 FROM claimed d"
-	" RETURNING $1, c.task_id, c.attempt, $9, $10, $11, $12,"
-	" (SELECT i.input FROM amoro_meta.task_input i WHERE i.process_id = c.process_id AND i.task_id = c.task_id),"
-	" (SELECT d.position FROM claimed d)";
-
 static bool
 table_is_blocked(const Candidate *candidate)
 {
@@ -124,19 +87,33 @@ table_is_blocked(const Candidate *candidate)
 	return result_boolean(0, 1);
 }
 
+/* Threads of all optimizers of the group. */
+static int64
+count_group_threads(const char *group_name)
+{
+	TaskTable	table = task_table_open("optimizer", "optimizer_group_name", AccessShareLock);
+	TaskKey		key = {"group_name", BTEqualStrategyNumber, F_TEXTEQ, CStringGetTextDatum(group_name)};
+	Snapshot	snapshot = RegisterSnapshot(GetTransactionSnapshot());
+	SysScanDesc scan = task_table_scan(&table, snapshot, 1, &key);
+	HeapTuple	row;
+	int64		threads = 0;
+
+	while ((row = systable_getnext_ordered(scan, ForwardScanDirection)) != NULL)
+		threads += DatumGetInt32(task_column(&table, row, "thread_count"));
+	systable_endscan_ordered(scan);
+	UnregisterSnapshot(snapshot);
+	task_table_close(&table, AccessShareLock);
+	return Max(threads, 1);
+}
+
+/* As amoro_meta.quota_limit(). */
 static int32
 quota_limit(Poll *poll, const Candidate *candidate)
 {
-	SqlArgument arguments[] = {sql_text(poll->optimizer.group_name)};
-
 	if (candidate->quota > 1)
 		return (int32) Min(floor(candidate->quota), SEATS_UNLIMITED - 1);
 	if (poll->group_threads < 0)
-	{
-		procedure_sql("SELECT sum(o.thread_count) FROM amoro_meta.optimizer o WHERE o.group_name = $1",
-					  SPI_OK_SELECT, lengthof(arguments), arguments);
-		poll->group_threads = Max(result_bigint(0, 1), 1);
-	}
+		poll->group_threads = count_group_threads(poll->optimizer.group_name);
 	return (int32) ceil(candidate->quota * poll->group_threads);
 }
 
@@ -154,39 +131,122 @@ retire(const Candidate *candidate)
  * Where to begin in the line of a process. In a long one every backend goes on from where it was, so that they neither
  * meet on the same pages nor walk over what was handed out before; what they leave behind is found from the floor.
  */
-static StartPosition
-start_position(const Candidate *candidate)
+static int64
+start_position(const Candidate *candidate, int64 lowest)
 {
 	if (candidate->task_count < LONG_LINE || ++claims_since_floor % FROM_FLOOR_EVERY == 0)
-		return (StartPosition) {0, 0};
+		return lowest;
 	if (last_claimed_process == candidate->process_id)
-		return (StartPosition) {last_claimed_position + 1, 0};
-	return (StartPosition) {0, (int64) (MyProcNumber % (LONG_LINE / 2 / SEGMENT)) * SEGMENT};
+		return Max(lowest, last_claimed_position + 1);
+	return lowest + (MyProcNumber % (LONG_LINE / 2 / SEGMENT)) * SEGMENT;
 }
 
-/* The columns of optimizing_task, which are the first ones of what a claim returns. */
+/* Nothing before it is planned, nor will be. */
+static int64
+floor_of(int64 process_id)
+{
+	TaskTable	table = task_table_open("task_floor", "task_floor_pkey", AccessShareLock);
+	TaskKey		key = TASK_KEY_BIGINT("process_id", process_id);
+	HeapTuple	row = task_table_find(&table, 1, &key, BackwardScanDirection);
+	int64		position = row == NULL ? 0 : DatumGetInt64(task_column(&table, row, "position"));
+
+	task_table_close(&table, AccessShareLock);
+	return position;
+}
+
+/* Locks the first planned task from a position on that nobody has locked; NULL when there is none. */
 static HeapTuple
-task_row(HeapTuple row, TupleDesc descriptor, TupleDesc row_type)
+lock_first_planned(TaskTable *tasks, int64 process_id, int64 position)
 {
-	Datum		values[CLAIM_COLUMNS];
-	bool		nulls[CLAIM_COLUMNS];
+	TaskKey		keys[] = {
+		TASK_KEY_BIGINT("process_id", process_id),
+		{"position", BTGreaterEqualStrategyNumber, F_INT8GE, Int64GetDatum(position)}
+	};
+	Datum		planned = task_state("PLANNED");
+	Snapshot	snapshot = RegisterSnapshot(GetTransactionSnapshot());
+	SysScanDesc scan = task_table_scan(tasks, snapshot, lengthof(keys), keys);
+	HeapTuple	row;
 
-	heap_deform_tuple(row, descriptor, values, nulls);
-	return heap_form_tuple(row_type, values, nulls);
+	while ((row = systable_getnext_ordered(scan, ForwardScanDirection)) != NULL)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (task_column(tasks, row, "state") == planned && task_table_lock(tasks, row, false))
+			break;
+	}
+	if (row != NULL)
+		row = heap_copytuple(row);
+	systable_endscan_ordered(scan);
+	UnregisterSnapshot(snapshot);
+	return row;
 }
 
-static bool
-run_claim(const Poll *poll, const Candidate *candidate, TaskSeat seat, StartPosition start)
+static void
+insert_claim(const Poll *poll, const Candidate *candidate, TaskSeat seat, int32 task_id, int32 attempt)
 {
-	SqlArgument arguments[] = {
-		sql_bigint(candidate->process_id), sql_bigint(poll->optimizer.id), sql_integer(poll->thread.thread_id),
-		sql_bigint(poll->ring ? candidate->turn : poll->last.ring_turn), sql_integer(poll->last.number + 1),
-		sql_integer(seat.seat), sql_integer(seat.number), sql_bigint(start.position),
-		candidate->catalog_name, candidate->database_name, candidate->table_name, candidate->process_type,
-		sql_bigint(start.beyond_floor)
+	TaskTable	claims = task_table_open("task_claim", "task_claim_pkey", RowExclusiveLock);
+	TaskChange	columns[] = {
+		{"optimizer_id", Int64GetDatum(poll->optimizer.id)},
+		{"process_id", Int64GetDatum(candidate->process_id)},
+		{"claimed_at", TimestampTzGetDatum(GetCurrentTimestamp())},
+		{"ring_turn", Int64GetDatum(poll->ring ? candidate->turn : poll->last.ring_turn)},
+		{"thread_id", Int32GetDatum(poll->thread.thread_id)},
+		{"number", Int32GetDatum(poll->last.number + 1)},
+		{"task_id", Int32GetDatum(task_id)},
+		{"attempt", Int32GetDatum(attempt)},
+		{"seat", Int32GetDatum(seat.seat)},
+		{"seat_number", Int32GetDatum(seat.number)}
 	};
 
-	return procedure_sql(claim_sql, SPI_OK_INSERT_RETURNING, lengthof(arguments), arguments) != 0;
+	task_table_insert(&claims, lengthof(columns), columns);
+	task_table_close(&claims, NoLock);
+}
+
+/* The row that poll_task returns. */
+static HeapTuple
+task_to_hand_out(const Poll *poll, const Candidate *candidate, int32 task_id, int32 attempt)
+{
+	TaskTable	inputs = task_table_open("task_input", "task_input_pkey", AccessShareLock);
+	TaskKey		keys[] = {TASK_KEY_BIGINT("process_id", candidate->process_id), TASK_KEY_INTEGER("task_id", task_id)};
+	HeapTuple	input = task_table_find(&inputs, lengthof(keys), keys, ForwardScanDirection);
+	Datum		values[] = {
+		Int64GetDatum(candidate->process_id), Int32GetDatum(task_id), Int32GetDatum(attempt),
+		candidate->catalog_name.value, candidate->database_name.value, candidate->table_name.value, candidate->process_type.value,
+		input != NULL ? task_column(&inputs, input, "input") : (Datum) 0
+	};
+	bool		nulls[lengthof(values)] = {[lengthof(values) - 1] = input == NULL};
+	HeapTuple	row = heap_form_tuple(poll->row_type, values, nulls);
+
+	task_table_close(&inputs, AccessShareLock);
+	return row;
+}
+
+/* Finds a task, looks at the blockers once it is locked, hands it out and takes the seat; NULL when there is none. */
+static HeapTuple
+hand_out(const Poll *poll, const Candidate *candidate, TaskSeat seat, int64 position)
+{
+	TaskTable	tasks = task_table_open("task", "task_position", RowExclusiveLock);
+	HeapTuple	row = lock_first_planned(&tasks, candidate->process_id, position);
+	HeapTuple	result = NULL;
+
+	/* whoever blocks the table from now on does so after this claim */
+	if (row != NULL && !table_is_blocked(candidate))
+	{
+		int32		task_id = DatumGetInt32(task_column(&tasks, row, "task_id"));
+		int32		attempt = DatumGetInt32(task_column(&tasks, row, "attempt")) + 1;
+		TaskChange	changes[] = {
+			{"state", task_state("SCHEDULED")}, {"attempt", Int32GetDatum(attempt)},
+			{"optimizer_id", Int64GetDatum(poll->optimizer.id)}, {"thread_id", Int32GetDatum(poll->thread.thread_id)},
+			{"claimed_at", TimestampTzGetDatum(GetCurrentTimestamp())}
+		};
+
+		task_table_update(&tasks, row, lengthof(changes), changes);
+		insert_claim(poll, candidate, seat, task_id, attempt);
+		last_claimed_process = candidate->process_id;
+		last_claimed_position = DatumGetInt64(task_column(&tasks, row, "position"));
+		result = task_to_hand_out(poll, candidate, task_id, attempt);
+	}
+	task_table_close(&tasks, NoLock);
+	return result;
 }
 
 /* Claims a task of a process whose seat is taken; NULL when there is none. */
@@ -194,19 +254,15 @@ static HeapTuple
 claim(Poll *poll, const Candidate *candidate, TaskSeat seat)
 {
 	SqlArgument arguments[] = {sql_bigint(candidate->process_id)};
-	StartPosition start = start_position(candidate);
-	HeapTuple	row;
+	int64		lowest = floor_of(candidate->process_id);
+	int64		start = start_position(candidate, lowest);
+	HeapTuple	row = hand_out(poll, candidate, seat, start);
 
-	if (!run_claim(poll, candidate, seat, start) &&
-		((start.position == 0 && start.beyond_floor == 0) || !run_claim(poll, candidate, seat, (StartPosition) {0, 0})))
-	{
+	if (row == NULL && start > lowest)
+		row = hand_out(poll, candidate, seat, lowest);
+	if (row == NULL)
 		retire(candidate);
-		return NULL;
-	}
-	row = task_row(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, poll->row_type);
-	last_claimed_process = candidate->process_id;
-	last_claimed_position = result_bigint(0, 9);
-	if (last_claimed_position % RAISE_FLOOR_EVERY == 0)
+	else if (last_claimed_position % RAISE_FLOOR_EVERY == 0)
 		procedure_sql("SELECT amoro_meta.raise_task_floor($1)", SPI_OK_SELECT, 1, arguments);
 	return row;
 }
@@ -234,51 +290,106 @@ was_tried(const Poll *poll, int64 process_id)
 }
 
 static SqlArgument
-result_name(uint64 row, int column)
+copied_text(TaskTable *table, HeapTuple row, const char *column)
 {
-	return sql_text(result_text(row, column));
+	return (SqlArgument) {TEXTOID, datumCopy(task_column(table, row, column), false, -1), false};
 }
 
-/* Tries the processes that a query finds, until one has a task. */
-static HeapTuple
-try_candidates(Poll *poll, const char *sql, int64 queue_id)
+/* Adds the processes of a queue that may have tasks waiting, by their turn, to those to try; returns how many it saw. */
+static int
+collect_candidates(Poll *poll, int64 queue_id, int64 first_turn, int64 last_turn, int count)
 {
-	SqlArgument arguments[] = {sql_bigint(queue_id), sql_bigint(poll->last.ring_turn)};
-	uint64		count = procedure_sql(sql, SPI_OK_SELECT, sql == window_sql ? 1 : 2, arguments);
-	int			first = poll->tried_count;
-	HeapTuple	task = NULL;
+	TaskTable	table = task_table_open("process", "process_waiting", AccessShareLock);
+	TaskKey		keys[] = {
+		TASK_KEY_BIGINT("queue_id", queue_id),
+		{"turn", BTGreaterEqualStrategyNumber, F_INT8GE, Int64GetDatum(first_turn)},
+		{"turn", BTLessEqualStrategyNumber, F_INT8LE, Int64GetDatum(last_turn)}
+	};
+	Snapshot	snapshot = RegisterSnapshot(GetTransactionSnapshot());
+	SysScanDesc scan = task_table_scan(&table, snapshot, lengthof(keys), keys);
+	HeapTuple	row;
+	int			seen = 0;
 
-	for (uint64 i = 0; i < count && poll->tried_count < MAX_CANDIDATES; i++)
+	while (seen < count && poll->tried_count < MAX_CANDIDATES && (row = systable_getnext_ordered(scan, ForwardScanDirection)) != NULL)
 	{
-		bool		is_null;
+		int64		process_id = DatumGetInt64(task_column(&table, row, "process_id"));
 
-		if (was_tried(poll, result_bigint(i, 1)))
+		seen++;
+		if (was_tried(poll, process_id))
 			continue;
 		poll->tried[poll->tried_count++] = (Candidate) {
-			.process_id = result_bigint(i, 1), .turn = result_bigint(i, 2),
-			.quota = DatumGetFloat8(SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 3, &is_null)),
-			.catalog_name = result_name(i, 4), .database_name = result_name(i, 5), .table_name = result_name(i, 6),
-			.process_type = result_name(i, 7), .task_count = result_bigint(i, 8)
+			.process_id = process_id, .turn = DatumGetInt64(task_column(&table, row, "turn")),
+			.quota = DatumGetFloat8(task_column(&table, row, "quota")), .rank = DatumGetFloat8(task_column(&table, row, "rank")),
+			.task_count = DatumGetInt32(task_column(&table, row, "task_count")),
+			.catalog_name = copied_text(&table, row, "catalog_name"), .database_name = copied_text(&table, row, "database_name"),
+			.table_name = copied_text(&table, row, "table_name"), .process_type = copied_text(&table, row, "process_type")
 		};
 	}
+	systable_endscan_ordered(scan);
+	UnregisterSnapshot(snapshot);
+	task_table_close(&table, AccessShareLock);
+	return seen;
+}
+
+/* Tries those that were collected from the given one on, until one has a task. */
+static HeapTuple
+try_collected(Poll *poll, int first)
+{
+	HeapTuple	task = NULL;
+
 	for (int i = first; i < poll->tried_count && task == NULL; i++)
 		task = try_process(poll, &poll->tried[i], quota_limit(poll, &poll->tried[i]), false, &poll->over_quota[i]);
 	return task;
 }
 
-/* Tries a queue, by the policy or on from where the thread was in the ring. */
+static int
+compare_ranks(const void *left, const void *right)
+{
+	const Candidate *a = left;
+	const Candidate *b = right;
+
+	if (a->rank != b->rank)
+		return a->rank < b->rank ? -1 : 1;
+	return a->turn < b->turn ? -1 : a->turn > b->turn;
+}
+
+/* Turn before which no process of a queue waits. */
+static int64
+lowest_turn(int64 queue_id)
+{
+	TaskTable	table = task_table_open("queue_floor", "queue_floor_pkey", AccessShareLock);
+	TaskKey		key = TASK_KEY_BIGINT("queue_id", queue_id);
+	HeapTuple	row = task_table_find(&table, 1, &key, BackwardScanDirection);
+	int64		turn = row == NULL ? 0 : DatumGetInt64(task_column(&table, row, "turn"));
+
+	task_table_close(&table, AccessShareLock);
+	return turn;
+}
+
+/*
+ * Tries a queue: by the policy, which decides among those that wait longest, or on from where the thread was in the
+ * ring, and round it.
+ */
 static HeapTuple
 try_queue(Poll *poll, int64 queue_id)
 {
+	int64		lowest = lowest_turn(queue_id);
+	int			first = poll->tried_count;
 	HeapTuple	task = NULL;
 
 	if (!poll->ring)
-		task = try_candidates(poll, window_sql, queue_id);
-	if (task == NULL)
-		task = try_candidates(poll, ring_after_sql, queue_id);
-	if (task == NULL)
-		task = try_candidates(poll, ring_before_sql, queue_id);
-	return task;
+	{
+		int			seen = collect_candidates(poll, queue_id, lowest, PG_INT64_MAX, WINDOW);
+
+		qsort(poll->tried + first, poll->tried_count - first, sizeof(Candidate), compare_ranks);
+		task = try_collected(poll, first);
+		if (task != NULL || seen < WINDOW)
+			return task;
+		first = poll->tried_count;
+	}
+	if (collect_candidates(poll, queue_id, Max(lowest, poll->last.ring_turn + 1), PG_INT64_MAX, RING_STRETCH) < RING_STRETCH)
+		collect_candidates(poll, queue_id, lowest, poll->last.ring_turn, RING_STRETCH);
+	return try_collected(poll, first);
 }
 
 static bool
@@ -316,31 +427,54 @@ try_over_quota(Poll *poll)
 	return task;
 }
 
+/* Whether a claim still holds its task. */
+static bool
+is_held(int64 process_id, int32 task_id, int32 attempt)
+{
+	TaskTable	tasks = task_table_open("task", "task_pkey", AccessShareLock);
+	TaskKey		keys[] = {TASK_KEY_BIGINT("process_id", process_id), TASK_KEY_INTEGER("task_id", task_id)};
+	HeapTuple	row = task_table_find(&tasks, lengthof(keys), keys, ForwardScanDirection);
+	bool		held = false;
+
+	if (row != NULL && DatumGetInt32(task_column(&tasks, row, "attempt")) == attempt)
+	{
+		Datum		state = task_column(&tasks, row, "state");
+
+		held = state == task_state("SCHEDULED") || state == task_state("ACKED");
+	}
+	task_table_close(&tasks, AccessShareLock);
+	return held;
+}
+
 /* Reads the newest claim of the thread. A task that it still holds is given up: nobody works on it any more. */
 static LastClaim
 end_last_claim(const Poll *poll)
 {
-	SqlArgument arguments[] = {sql_bigint(poll->optimizer.id), sql_integer(poll->thread.thread_id)};
+	TaskTable	claims = task_table_open("task_claim", "task_claim_pkey", AccessShareLock);
+	TaskKey		keys[] = {
+		TASK_KEY_BIGINT("optimizer_id", poll->optimizer.id), TASK_KEY_INTEGER("thread_id", poll->thread.thread_id)
+	};
+	HeapTuple	row = task_table_find(&claims, lengthof(keys), keys, BackwardScanDirection);
 	LastClaim	last = {0};
 
-	if (procedure_sql("SELECT c.process_id, c.ring_turn, c.number::bigint, c.seat::bigint, c.seat_number::bigint, c.task_id::bigint,"
-					  " c.attempt::bigint, (SELECT t.attempt = c.attempt AND t.state IN ('SCHEDULED', 'ACKED')"
-					  "  FROM amoro_meta.task t WHERE t.process_id = c.process_id AND t.task_id = c.task_id)"
-					  " FROM amoro_meta.task_claim c WHERE c.optimizer_id = $1 AND c.thread_id = $2 ORDER BY c.number DESC LIMIT 1",
-					  SPI_OK_SELECT, lengthof(arguments), arguments) == 0)
-		return last;
-	last.process_id = result_bigint(0, 1);
-	last.ring_turn = result_bigint(0, 2);
-	last.number = (int32) result_bigint(0, 3);
-	last.seat = (TaskSeat) {(int32) result_bigint(0, 4), (int32) result_bigint(0, 5)};
-	if (result_boolean(0, 8))
+	if (row != NULL)
 	{
-		SqlArgument held[] = {
-			sql_bigint(last.process_id), sql_integer((int32) result_bigint(0, 6)), sql_integer((int32) result_bigint(0, 7))
-		};
+		int32		task_id = DatumGetInt32(task_column(&claims, row, "task_id"));
+		int32		attempt = DatumGetInt32(task_column(&claims, row, "attempt"));
 
-		procedure_sql("SELECT amoro_meta.return_task($1, $2, $3, false)", SPI_OK_SELECT, lengthof(held), held);
+		last.process_id = DatumGetInt64(task_column(&claims, row, "process_id"));
+		last.ring_turn = DatumGetInt64(task_column(&claims, row, "ring_turn"));
+		last.number = DatumGetInt32(task_column(&claims, row, "number"));
+		last.seat.seat = DatumGetInt32(task_column(&claims, row, "seat"));
+		last.seat.number = DatumGetInt32(task_column(&claims, row, "seat_number"));
+		if (is_held(last.process_id, task_id, attempt))
+		{
+			SqlArgument held[] = {sql_bigint(last.process_id), sql_integer(task_id), sql_integer(attempt)};
+
+			procedure_sql("SELECT amoro_meta.return_task($1, $2, $3, false)", SPI_OK_SELECT, lengthof(held), held);
+		}
 	}
+	task_table_close(&claims, AccessShareLock);
 	return last;
 }
 
@@ -362,14 +496,36 @@ anything_to_do(const OptimizerThread *thread, const Optimizer *optimizer)
 	return result_boolean(0, 1);
 }
 
+/* The queues of a group, from the highest priority on. */
+static List *
+queues_of(const char *group_name)
+{
+	TaskTable	table = task_table_open("task_queue", "task_queue_group_name_priority_key", AccessShareLock);
+	TaskKey		key = {"group_name", BTEqualStrategyNumber, F_TEXTEQ, CStringGetTextDatum(group_name)};
+	Snapshot	snapshot = RegisterSnapshot(GetTransactionSnapshot());
+	SysScanDesc scan = task_table_scan(&table, snapshot, 1, &key);
+	HeapTuple	row;
+	List	   *queues = NIL;
+
+	while ((row = systable_getnext_ordered(scan, BackwardScanDirection)) != NULL)
+	{
+		int64	   *queue_id = palloc(sizeof(int64));
+
+		*queue_id = DatumGetInt64(task_column(&table, row, "queue_id"));
+		queues = lappend(queues, queue_id);
+	}
+	systable_endscan_ordered(scan);
+	UnregisterSnapshot(snapshot);
+	task_table_close(&table, AccessShareLock);
+	return queues;
+}
+
 /* One attempt to find a task; NULL when there is none for this thread. */
 static HeapTuple
 try_to_claim(Poll *poll)
 {
-	SqlArgument arguments[1];
 	HeapTuple	task = NULL;
-	uint64		count;
-	int64	   *queues;
+	ListCell   *cell;
 
 	optimizer_lock_thread(&poll->thread);
 	/* again, now that it stays */
@@ -378,15 +534,13 @@ try_to_claim(Poll *poll)
 	if (poll->optimizer.draining)
 		return NULL;
 	poll->ring = poll->last.number % 2 == 1;
-	arguments[0] = sql_text(poll->optimizer.group_name);
-	count = procedure_sql("SELECT q.queue_id FROM amoro_meta.task_queue q WHERE q.group_name = $1 ORDER BY q.priority DESC",
-						  SPI_OK_SELECT, lengthof(arguments), arguments);
-	queues = palloc(sizeof(int64) * (count + 1));
-	for (uint64 i = 0; i < count; i++)
-		queues[i] = result_bigint(i, 1);
-	for (uint64 i = 0; i < count && task == NULL; i++)
-		task = try_queue(poll, queues[i]);
-	return task != NULL ? task : try_over_quota(poll);
+	foreach(cell, queues_of(poll->optimizer.group_name))
+	{
+		task = try_queue(poll, *(int64 *) lfirst(cell));
+		if (task != NULL)
+			return task;
+	}
+	return try_over_quota(poll);
 }
 
 /* Looks once; the row of the task is of the result type of the function and outlives SPI. */

@@ -2,8 +2,7 @@
  * task_report.c
  *		ack_task and complete_task: what a thread says of the task it was handed out.
  *
- * The common case is one statement that finds the thread's own attempt or nothing.
- * Whatever else it may be is found out by a function of src/schema/task.sql.
+ * The common case is a few lookups and one update. Whatever else it may be is found out by a function of src/schema/task.sql.
  */
 #include "postgres.h"
 
@@ -11,6 +10,8 @@
 #include "miscadmin.h"
 #include "optimizer.h"
 #include "task_activity.h"
+#include "task_table.h"
+#include "utils/timestamp.h"
 
 PG_FUNCTION_INFO_V1(amoro_meta_ack_task);
 PG_FUNCTION_INFO_V1(amoro_meta_complete_task);
@@ -41,11 +42,61 @@ report_arguments(FunctionCallInfo fcinfo)
 	return report;
 }
 
-/* The attempt that is reported on, if it is the one that this thread holds, in a process that goes on. */
-#define OWN_ATTEMPT \
-	" FROM amoro_meta.optimizer o, amoro_meta.process p" \
-	" WHERE o.token = $1 AND o.registered_by = $2 AND o.expired_at IS NULL AND p.process_id = $4 AND p.ended_at IS NULL" \
-	" AND t.process_id = $4 AND t.task_id = $5 AND t.attempt = $6 AND t.optimizer_id = o.optimizer_id AND t.thread_id = $3"
+static bool
+process_goes_on(int64 process_id)
+{
+	TaskTable	processes = task_table_open("process", "process_pkey", AccessShareLock);
+	TaskKey		key = TASK_KEY_BIGINT("process_id", process_id);
+	HeapTuple	row = task_table_find(&processes, 1, &key, ForwardScanDirection);
+	bool		goes_on = row != NULL && task_column(&processes, row, "ended_at") == 0;
+
+	task_table_close(&processes, AccessShareLock);
+	return goes_on;
+}
+
+/* The task that is reported on, if this thread holds it by that attempt in a process that goes on; else NULL. */
+static HeapTuple
+own_task(const Report *report, TaskTable *tasks)
+{
+	TaskKey		keys[] = {
+		{"process_id", BTEqualStrategyNumber, F_INT8EQ, report->arguments[3].value},
+		{"task_id", BTEqualStrategyNumber, F_INT4EQ, report->arguments[4].value}
+	};
+	OptimizerThread thread = {report->arguments[0], report->arguments[1], DatumGetInt32(report->arguments[2].value)};
+	Optimizer	optimizer;
+	HeapTuple	row;
+
+	if (!report->complete || !optimizer_look_up(&thread, &optimizer) || !process_goes_on(DatumGetInt64(report->arguments[3].value)))
+		return NULL;
+	row = task_table_find(tasks, lengthof(keys), keys, ForwardScanDirection);
+	if (row == NULL || task_column(tasks, row, "attempt") != report->arguments[5].value ||
+		DatumGetInt64(task_column(tasks, row, "optimizer_id")) != optimizer.id ||
+		DatumGetInt32(task_column(tasks, row, "thread_id")) != thread.thread_id)
+		return NULL;
+	return row;
+}
+
+static bool
+acknowledge(const Report *report)
+{
+	TaskTable	tasks = task_table_open("task", "task_pkey", RowExclusiveLock);
+	HeapTuple	row = own_task(report, &tasks);
+	bool		done = false;
+
+	if (row != NULL && (task_column(&tasks, row, "state") == task_state("SCHEDULED") ||
+						task_column(&tasks, row, "state") == task_state("ACKED")) &&
+		task_table_lock(&tasks, row, true))
+	{
+		TaskChange	changes[] = {
+			{"state", task_state("ACKED")}, {"acked_at", TimestampTzGetDatum(GetCurrentTimestamp())}
+		};
+
+		task_table_update(&tasks, row, lengthof(changes), changes);
+		done = true;
+	}
+	task_table_close(&tasks, NoLock);
+	return done;
+}
 
 /*
  * amoro_meta_ack_task(token, thread_id, process_id, task_id, attempt): see the COMMENT in src/schema/task.sql.
@@ -58,10 +109,7 @@ amoro_meta_ack_task(PG_FUNCTION_ARGS)
 	const char *answer = "acked";
 
 	SPI_connect();
-	if (!report.complete ||
-		procedure_sql("UPDATE amoro_meta.task t SET state = 'ACKED', acked_at = clock_timestamp()"
-					  OWN_ATTEMPT " AND t.state IN ('SCHEDULED', 'ACKED')",
-					  SPI_OK_UPDATE, REPORT_ARGUMENTS, report.arguments) == 0)
+	if (!acknowledge(&report))
 	{
 		procedure_sql("SELECT amoro_meta.refuse_ack($1, $3, $4, $5, $6) WHERE $2 IS NOT NULL", SPI_OK_SELECT, REPORT_ARGUMENTS, report.arguments);
 		answer = MemoryContextStrdup(caller, result_text(0, 1));
@@ -103,15 +151,41 @@ count_answer(const char *answer)
 		task_count(TASK_FAILURE);
 }
 
-/* One success among many: the task at the end of the line is still waiting, so nothing follows for the process. */
+/* Whether the task at the end of the line still waits: then nothing follows for the process from the end of another. */
 static bool
-succeed_among_many(Report *report)
+is_one_of_many(int64 process_id)
 {
-	return procedure_sql("UPDATE amoro_meta.task t SET state = 'SUCCESS', ended_at = clock_timestamp(), cost_ms = t.cost_ms +"
-						 " greatest(extract(epoch FROM clock_timestamp() - t.acked_at) * 1000, 0)::bigint"
-						 OWN_ATTEMPT " AND t.state = 'ACKED'"
-						 " AND (SELECT l.state FROM amoro_meta.task l WHERE l.process_id = $4 ORDER BY l.position DESC LIMIT 1) = 'PLANNED'",
-						 SPI_OK_UPDATE, REPORT_ARGUMENTS, report->arguments) != 0;
+	TaskTable	tasks = task_table_open("task", "task_position", AccessShareLock);
+	TaskKey		key = TASK_KEY_BIGINT("process_id", process_id);
+	HeapTuple	row = task_table_find(&tasks, 1, &key, BackwardScanDirection);
+	bool		waits = row != NULL && task_column(&tasks, row, "state") == task_state("PLANNED");
+
+	task_table_close(&tasks, AccessShareLock);
+	return waits;
+}
+
+static bool
+succeed_among_many(const Report *report)
+{
+	TaskTable	tasks = task_table_open("task", "task_pkey", RowExclusiveLock);
+	HeapTuple	row = own_task(report, &tasks);
+	bool		done = false;
+
+	if (row != NULL && task_column(&tasks, row, "state") == task_state("ACKED") &&
+		is_one_of_many(DatumGetInt64(report->arguments[3].value)) && task_table_lock(&tasks, row, true))
+	{
+		TimestampTz now = GetCurrentTimestamp();
+		int64		cost_ms = (now - DatumGetTimestampTz(task_column(&tasks, row, "acked_at"))) / 1000;
+		TaskChange	changes[] = {
+			{"state", task_state("SUCCESS")}, {"ended_at", TimestampTzGetDatum(now)},
+			{"cost_ms", Int64GetDatum(DatumGetInt64(task_column(&tasks, row, "cost_ms")) + Max(cost_ms, 0))}
+		};
+
+		task_table_update(&tasks, row, lengthof(changes), changes);
+		done = true;
+	}
+	task_table_close(&tasks, NoLock);
+	return done;
 }
 
 /*
@@ -130,7 +204,7 @@ amoro_meta_complete_task(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("metrics is not an object")));
 	SPI_connect();
-	if (!report.complete || !PG_ARGISNULL(6) || !succeed_among_many(&report))
+	if (!PG_ARGISNULL(6) || !succeed_among_many(&report))
 	{
 		SqlArgument arguments[] = {
 			report.arguments[0], report.arguments[2], report.arguments[3], report.arguments[4], report.arguments[5],

@@ -9,20 +9,12 @@
  */
 #include "postgres.h"
 
-#include "access/genam.h"
-#include "access/htup_details.h"
-#include "access/stratnum.h"
-#include "access/table.h"
-#include "catalog/namespace.h"
 #include "common/hashfn.h"
 #include "common/pg_prng.h"
 #include "miscadmin.h"
 #include "task_seat.h"
-#include "utils/fmgroids.h"
+#include "task_table.h"
 #include "utils/fmgrprotos.h"
-#include "utils/lsyscache.h"
-#include "utils/rel.h"
-#include "utils/snapmgr.h"
 
 /* First key of an advisory lock, see README.md. */
 #define SEAT_LOCK 1095565315
@@ -32,132 +24,53 @@
 /* More claims than that in one process are not begun at the same time. */
 #define MAX_UNCOMMITTED 1024
 
-/* The relations that are looked at, open, and the snapshot. Not by SQL: a statement costs more than a few lookups. */
+/* What is looked at, open. */
 typedef struct SeatScan
 {
 	int64		process_id;
-	Relation	claim;
-	Relation	claim_index;	/* process_id, seat, seat_number */
-	Relation	task;
-	Relation	task_index;		/* process_id, task_id */
-	Snapshot	snapshot;
+	TaskTable	claim;			/* by process_id, seat, seat_number */
+	TaskTable	task;			/* by process_id, task_id */
+	Datum		scheduled;
+	Datum		acked;
 } SeatScan;
-
-static Relation
-open_relation(const char *name, bool is_index)
-{
-	Oid			relation = get_relname_relid(name, get_namespace_oid("amoro_meta", false));
-
-	if (!OidIsValid(relation))
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_TABLE),
-				 errmsg("relation amoro_meta.%s does not exist", name)));
-	return is_index ? index_open(relation, AccessShareLock) : table_open(relation, AccessShareLock);
-}
-
-static SeatScan
-begin_scan(int64 process_id)
-{
-	return (SeatScan) {
-		.process_id = process_id,
-		.claim = open_relation("task_claim", false),
-		.claim_index = open_relation("task_claim_process_id_seat_seat_number_key", true),
-		.task = open_relation("task", false),
-		.task_index = open_relation("task_pkey", true),
-		.snapshot = RegisterSnapshot(GetTransactionSnapshot())
-	};
-}
-
-static void
-end_scan(SeatScan *scan)
-{
-	UnregisterSnapshot(scan->snapshot);
-	index_close(scan->task_index, AccessShareLock);
-	table_close(scan->task, AccessShareLock);
-	index_close(scan->claim_index, AccessShareLock);
-	table_close(scan->claim, AccessShareLock);
-}
-
-static int32
-integer_of(Relation relation, HeapTuple row, const char *column)
-{
-	bool		is_null;
-	Datum		value = heap_getattr(row, get_attnum(RelationGetRelid(relation), column), RelationGetDescr(relation), &is_null);
-
-	return is_null ? 0 : DatumGetInt32(value);
-}
-
-static void
-equal_key(ScanKey key, Relation relation, const char *column, RegProcedure equal, Datum value)
-{
-	ScanKeyInit(key, get_attnum(RelationGetRelid(relation), column), BTEqualStrategyNumber, equal, value);
-}
 
 /* Whether a task is still handed out by that attempt. */
 static bool
 is_handed_out(SeatScan *scan, int32 task_id, int32 attempt)
 {
-	ScanKeyData keys[2];
-	SysScanDesc lookup;
-	HeapTuple	row;
-	bool		held = false;
+	TaskKey		keys[] = {TASK_KEY_BIGINT("process_id", scan->process_id), TASK_KEY_INTEGER("task_id", task_id)};
+	HeapTuple	row = task_table_find(&scan->task, lengthof(keys), keys, ForwardScanDirection);
+	Datum		state;
 
-	equal_key(&keys[0], scan->task, "process_id", F_INT8EQ, Int64GetDatum(scan->process_id));
-	equal_key(&keys[1], scan->task, "task_id", F_INT4EQ, Int32GetDatum(task_id));
-	lookup = systable_beginscan_ordered(scan->task, scan->task_index, scan->snapshot, 2, keys);
-	row = systable_getnext_ordered(lookup, ForwardScanDirection);
-	if (row != NULL && integer_of(scan->task, row, "attempt") == attempt)
-	{
-		bool		is_null;
-		Datum		state = heap_getattr(row, get_attnum(RelationGetRelid(scan->task), "state"),
-										 RelationGetDescr(scan->task), &is_null);
-		char	   *name = DatumGetCString(DirectFunctionCall1(enum_out, state));
-
-		held = strcmp(name, "SCHEDULED") == 0 || strcmp(name, "ACKED") == 0;
-	}
-	systable_endscan_ordered(lookup);
-	return held;
+	if (row == NULL || DatumGetInt32(task_column(&scan->task, row, "attempt")) != attempt)
+		return false;
+	state = task_column(&scan->task, row, "state");
+	return state == scan->scheduled || state == scan->acked;
 }
 
 /* Looks at the newest claim of a seat: returns its number, 0 for none, and whether its task is still handed out. */
 static int32
 look_at_seat(SeatScan *scan, int32 seat, bool *taken)
 {
-	ScanKeyData keys[2];
-	SysScanDesc lookup;
-	HeapTuple	row;
-	int32		number = 0;
+	TaskKey		keys[] = {TASK_KEY_BIGINT("process_id", scan->process_id), TASK_KEY_INTEGER("seat", seat)};
+	HeapTuple	row = task_table_find(&scan->claim, lengthof(keys), keys, BackwardScanDirection);
 
 	*taken = false;
-	equal_key(&keys[0], scan->claim, "process_id", F_INT8EQ, Int64GetDatum(scan->process_id));
-	equal_key(&keys[1], scan->claim, "seat", F_INT4EQ, Int32GetDatum(seat));
-	lookup = systable_beginscan_ordered(scan->claim, scan->claim_index, scan->snapshot, 2, keys);
-	row = systable_getnext_ordered(lookup, BackwardScanDirection);
-	if (row != NULL)
-	{
-		number = integer_of(scan->claim, row, "seat_number");
-		*taken = is_handed_out(scan, integer_of(scan->claim, row, "task_id"), integer_of(scan->claim, row, "attempt"));
-	}
-	systable_endscan_ordered(lookup);
-	return number;
+	if (row == NULL)
+		return 0;
+	*taken = is_handed_out(scan, DatumGetInt32(task_column(&scan->claim, row, "task_id")),
+						   DatumGetInt32(task_column(&scan->claim, row, "attempt")));
+	return DatumGetInt32(task_column(&scan->claim, row, "seat_number"));
 }
 
 /* The highest seat that was ever taken, 0 for none. */
 static int32
 highest_seat(SeatScan *scan)
 {
-	ScanKeyData key;
-	SysScanDesc lookup;
-	HeapTuple	row;
-	int32		seat = 0;
+	TaskKey		key = TASK_KEY_BIGINT("process_id", scan->process_id);
+	HeapTuple	row = task_table_find(&scan->claim, 1, &key, BackwardScanDirection);
 
-	equal_key(&key, scan->claim, "process_id", F_INT8EQ, Int64GetDatum(scan->process_id));
-	lookup = systable_beginscan_ordered(scan->claim, scan->claim_index, scan->snapshot, 1, &key);
-	row = systable_getnext_ordered(lookup, BackwardScanDirection);
-	if (row != NULL)
-		seat = integer_of(scan->claim, row, "seat");
-	systable_endscan_ordered(lookup);
-	return seat;
+	return row == NULL ? 0 : DatumGetInt32(task_column(&scan->claim, row, "seat"));
 }
 
 static bool
@@ -178,8 +91,6 @@ take(SeatScan *scan, int32 seat, TaskSeat *taken)
 
 	if (!lock_seat(scan->process_id, seat))
 		return false;
-	UnregisterSnapshot(scan->snapshot);
-	scan->snapshot = RegisterSnapshot(GetTransactionSnapshot());
 	number = look_at_seat(scan, seat, &held);
 	if (held)
 		return false;
@@ -227,9 +138,16 @@ find_seat(SeatScan *scan, int32 limit, bool thorough, TaskSeat own, TaskSeat *ta
 bool
 task_seat_take(int64 process_id, int32 limit, bool thorough, TaskSeat own, TaskSeat *taken)
 {
-	SeatScan	scan = begin_scan(process_id);
+	SeatScan	scan = {
+		.process_id = process_id,
+		.claim = task_table_open("task_claim", "task_claim_process_id_seat_seat_number_key", AccessShareLock),
+		.task = task_table_open("task", "task_pkey", AccessShareLock),
+		.scheduled = task_state("SCHEDULED"),
+		.acked = task_state("ACKED")
+	};
 	bool		found = find_seat(&scan, limit, thorough, own, taken);
 
-	end_scan(&scan);
+	task_table_close(&scan.task, AccessShareLock);
+	task_table_close(&scan.claim, AccessShareLock);
 	return found;
 }
