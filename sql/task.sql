@@ -165,11 +165,21 @@ SELECT t.table_name, count(*) FROM generate_series(1, 4) n, LATERAL poll_task(:'
 -- plans are lookups, whatever is in the tables (statements of the functions, as the server runs them)
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
-EXPLAIN (COSTS off) SELECT t.task_id FROM amoro_meta.task t WHERE t.process_id = 1 AND t.state = 'PLANNED' AND t.position >=
+-- how a parameter looks differs by version
+CREATE FUNCTION pg_temp.plan_of(statement text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN (COSTS off) ' || statement LOOP
+		RETURN NEXT regexp_replace(regexp_replace(line, 'InitPlan 1 .*', 'InitPlan 1'), '\$0|\(InitPlan 1\)\.col1', 'its result');
+	END LOOP;
+END;
+$$;
+SELECT * FROM pg_temp.plan_of($$SELECT t.task_id FROM amoro_meta.task t WHERE t.process_id = 1 AND t.state = 'PLANNED' AND t.position >=
 	coalesce((SELECT f.position FROM amoro_meta.task_floor f WHERE f.process_id = 1 ORDER BY f.position DESC LIMIT 1), 0)
-	ORDER BY t.position LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED;
-EXPLAIN (COSTS off) SELECT c.task_id FROM amoro_meta.task_claim c WHERE c.optimizer_id = 1 AND c.thread_id = 1 ORDER BY c.number DESC LIMIT 1;
-EXPLAIN (COSTS off) SELECT p.process_id FROM amoro_meta.process p WHERE p.queue_id = 1 AND p.waiting AND p.turn >= 1 ORDER BY p.turn LIMIT 32;
+	ORDER BY t.position LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED$$) AS plan;
+SELECT * FROM pg_temp.plan_of($$SELECT c.task_id FROM amoro_meta.task_claim c WHERE c.optimizer_id = 1 AND c.thread_id = 1 ORDER BY c.number DESC LIMIT 1$$) AS plan;
+SELECT * FROM pg_temp.plan_of($$SELECT p.process_id FROM amoro_meta.process p WHERE p.queue_id = 1 AND p.waiting AND p.turn >= 1 ORDER BY p.turn LIMIT 32$$) AS plan;
 RESET enable_seqscan;
 RESET enable_bitmapscan;
 
