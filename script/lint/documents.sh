@@ -19,10 +19,24 @@ for document in $documents; do
 			[ -e "$name" ] || [ -e "src/extension/$name" ] || [ "$name" = amoro_meta.so ] || echo "$document: nothing is named $name"
 	done
 done
-# tests
+# tests: everything that the tables of faults name as the one that shows it
+awk -F'|' '/shown by \|$/ { on = 1 } !/^\|/ { on = 0 } on { print $(NF - 1) }' docs/fault-tolerance.md | grep -oE '`[^`]+`' | tr -d '`' | sort -u |
+	while read -r name; do
+		[ -e "test/t/$name.pl" ] || [ -e "test/node/$name.c" ] || [ -e "test/specs/$name.spec" ] || [ -e "sql/$name.sql" ] || [ -e "$name" ] ||
+			echo "docs/fault-tolerance.md: no test $name"
+	done
 grep -oE '`[0-9a-z_]+`' docs/fault-tolerance.md | tr -d '`' | grep -E '^[0-9]{3}_|_test$|^procedure_[a-z]+$' | sort -u | while read -r name; do
 	[ -e "test/t/$name.pl" ] || [ -e "test/node/$name.c" ] || [ -e "test/specs/$name.spec" ] ||
 		[ -n "$(psql -X -q -At -c "SELECT 1 FROM pg_class WHERE relname = '$name' UNION ALL SELECT 1 FROM pg_proc WHERE proname = '$name'")" ] ||
 		echo "docs/fault-tolerance.md: no test or function $name"
+done
+# every source of the extension has its place in the table of its README; blocker*.c stands for all that match
+patterns=$(grep -oE '`[a-z_*]+\.[ch]`' src/extension/README.md | tr -d '`')
+for file in src/extension/*.c; do
+	found=
+	for pattern in $patterns; do
+		if [[ ${file##*/} == $pattern ]]; then found=yes; fi
+	done
+	[ -n "$found" ] || echo "src/extension/README.md: no word about ${file##*/}"
 done
 exit 0

@@ -9,5 +9,6 @@ query "SELECT proname FROM pg_proc p JOIN pg_depend d ON d.objid = p.oid AND d.d
 query "SELECT relname FROM pg_class c JOIN pg_depend d ON d.objid = c.oid AND d.deptype = 'e' JOIN pg_extension e ON e.oid = d.refobjid
 	WHERE extname = 'amoro_meta' AND d.classid = 'pg_class'::regclass AND relkind = 'v' AND relnamespace = extnamespace" | missing view
 sed -n "s/.*MAKE_SQLSTATE('\(.\)', '\(.\)', '\(.\)', '\(.\)', '\(.\)').*/\1\2\3\4\5/p" src/extension/error_codes.h | missing error
+grep -ohE "'AM[0-9]{3}'" src/schema/*.sql | tr -d "'" | sort -u | missing error
 "$AMORO_NODE" --help | grep -oE '(^|[ ,])--[a-z-]+' | tr -d ' ,' | sort -u | missing 'option of amoro-node'
 exit 0
