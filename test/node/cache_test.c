@@ -255,7 +255,7 @@ test_changes_apply_once_and_in_order(void **state)
 	world_destroy(world);
 }
 
-/* item 4 of iotdb-lease 1.4, X6: a change, a change of the database, or a clear overtakes a load */
+/* a change, a change of the database, or a clear overtakes a load */
 static bool
 overtaken_load_is_not_stored(void)
 {

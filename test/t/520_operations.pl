@@ -1,5 +1,5 @@
 # Every operation with one of three nodes stopped, then with one that is held back: each succeeds, is visible on the live
-# nodes at once, and the node that was away agrees with them when it is back (iotdb-lease.md, items 55 to 57, 66, 67, 70).
+# nodes at once, and the node that was away agrees with them when it is back (docs/fault-tolerance.md, published tests 55 to 57, 66, 67, 70).
 use strict;
 use warnings;
 use AmoroCluster qw(poll);

@@ -1,4 +1,4 @@
-# An asynchronous standby is promoted that lacks the newest commits: caches, registrations, numbers (iotdb-lease.md 8.1, rules 6 and 16).
+# An asynchronous standby is promoted that lacks the newest commits: caches, registrations, numbers.
 use strict;
 use warnings;
 use AmoroCluster qw(poll);
