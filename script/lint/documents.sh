@@ -39,4 +39,8 @@ for file in src/extension/*.c; do
 	done
 	[ -n "$found" ] || echo "src/extension/README.md: no word about ${file##*/}"
 done
+# the queries for monitoring run
+awk '/Alerts worth having/ { here = 1 } here && /^```sql/ { on = 1; next } on && /^```/ { exit } on' docs/operations.md >"$AMORO_WORK/alerts.sql"
+[ -s "$AMORO_WORK/alerts.sql" ] || echo "docs/operations.md: no queries for monitoring"
+psql -X -q -v ON_ERROR_STOP=1 -f "$AMORO_WORK/alerts.sql" 2>&1 >/dev/null
 exit 0
