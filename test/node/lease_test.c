@@ -135,7 +135,7 @@ counts_from_sending(void)
 	return lease.end == 1100000 + USABLE;
 }
 
-/* X7: an answer to a request that was given up extends nothing */
+/* A2: an answer to a request that was given up extends nothing */
 static bool
 newest_request_only(void)
 {
@@ -233,7 +233,7 @@ test_late_activation(void **state)
 	assert_int_equal(lease_next_step(&lease), STEP_ACTIVATE);
 }
 
-/* item 64, R2: an answer of an older term is not listened to */
+/* item 64: an answer of an older term is not listened to */
 static bool
 old_term_is_refused(void)
 {

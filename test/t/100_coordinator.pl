@@ -31,7 +31,7 @@ is(() = $server->log_text($log) =~ /is running/g, 1, 'one line in the log says t
 is($server->safe_psql('postgres', "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 36 AND granted"),
 	1, 'the lock of its own is held once');
 
-# DROP EXTENSION, rolled back and committed (P18, W15: at once, not at the next tick)
+# DROP EXTENSION, rolled back and committed (W15: at once, not at the next tick)
 $server->safe_psql('postgres', 'BEGIN; DROP EXTENSION amoro_meta; ROLLBACK');
 is($server->wait_for_state('running')->{pid}, $row->{pid}, 'a DROP EXTENSION that is rolled back changes nothing');
 my $term = $row->{term};
@@ -60,7 +60,7 @@ $row = poll('a new term after DROP and CREATE in one go',
 	sub { my $now = $server->wait_for_state('running'); $now->{term} > $term && $now });
 $term = $row->{term};
 
-# P18: DROP EXTENSION under load waits for the step and is not overtaken by another
+# DROP EXTENSION under load waits for the step and is not overtaken by another
 for (1 .. 10)
 {
 	$server->psql('postgres', 'SELECT amoro_meta.recheck_identity()') for 1 .. 3;
@@ -82,7 +82,7 @@ for (1 .. 5)
 is($row->{starts}, 5, 'five terminations, five starts, within 5 s each');
 is($row->{term}, $term, 'the term goes on: shared memory has lived on');
 
-# P10: a cancellation ends what it does, not the process
+# A cancellation ends what it does, not the process
 for (1 .. 5)
 {
 	$server->safe_psql('postgres', "SELECT pg_cancel_backend($row->{pid})");
@@ -91,7 +91,7 @@ for (1 .. 5)
 }
 is($server->coordinator->{pid}, $row->{pid}, 'pg_cancel_backend does not end the coordinator');
 
-# P12: an error does not end it; it backs off, says so, and recovers
+# An error does not end it; it backs off, says so, and recovers
 my $locker = $server->background_psql('postgres');
 $locker->query_safe('BEGIN; LOCK TABLE amoro_meta.coordinator, amoro_meta.identity');
 my $failing = poll('three cycles have failed', sub { my $now = $server->coordinator; $now->{errors} >= 3 && $now });
@@ -130,7 +130,7 @@ my @idle_after = @{ poll('five idle cycles', sub { my @now = $idle->(); $now[2] 
 is($idle_after[0], $idle_before[0], 'an idle coordinator takes no transaction id');
 cmp_ok($idle_after[1] - $idle_before[1], '<', 1000, 'and writes no WAL but what the server itself does');
 
-# P15: what users set for the database does not reach it
+# What users set for the database does not reach it
 my $errors = $server->coordinator->{errors};
 $server->safe_psql('postgres', <<'SQL');
 CREATE SCHEMA evil;

@@ -81,7 +81,7 @@ for my $point ('', 'cycle', 'begin_term')
 	$server->wait_for_state('running');
 }
 
-# W09: a synchronous standby that is not there: the coordinator waits for it, and a fast shutdown does not wait for that
+# H11: a synchronous standby that is not there: the coordinator waits for it, and a fast shutdown does not wait for that
 $term = $server->coordinator->{term};
 $server->configure(synchronous_standby_names => 'nobody');
 poll('the setting is in force', sub { $server->safe_psql('postgres', 'SHOW synchronous_standby_names') eq 'nobody' });
@@ -104,7 +104,7 @@ $server->start;
 $row = $server->wait_for_state('running');
 is($row->{lease_ms}, 5000, 'the longer lease is granted after the restart');
 
-# P21: on a standby there is no worker and a clear error, after its promotion there is one, in a higher term
+# H01, H02: on a standby there is no worker and a clear error, after its promotion there is one, in a higher term
 my $standby = AmoroCluster->new('standby');
 $server->backup('base', backup_options => [ '--checkpoint', 'fast' ]);
 $standby->init_from_backup($server, 'base', has_streaming => 1);
@@ -123,7 +123,7 @@ is($promoted->{term}, (2 << 32) | (($row->{term} & 0xffffffff) + 1), 'a promotio
 is($standby->safe_psql('postgres', 'SELECT amoro_meta.next_id() >> 40'), '1', 'and ids of their own');
 unlike($standby->log_text, qr/PANIC|TRAP|terminated by signal/, 'nothing crashed there');
 
-# P22: pg_upgrade starts servers that must do nothing by themselves
+# U07: pg_upgrade starts servers that must do nothing by themselves
 $standby->stop;
 $standby->append_conf('postgresql.conf', "log_min_messages = debug1\n");
 system_or_bail('pg_ctl', '-D', $standby->data_dir, '-w', '-s', '-l', $standby->logfile, '-o', '-b', 'start');

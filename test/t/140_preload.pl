@@ -47,7 +47,7 @@ $server->restart;
 my $row = $server->wait_for_state('running');
 is($server->safe_psql('postgres', "SELECT (register_node('n1', gen_random_uuid())).answer"), 'reload', 'and nodes can register');
 
-# P36: SQL of another version than the library: it waits and says so once
+# U05: SQL of another version than the library: it waits and says so once
 my $log = $server->log_position;
 $server->safe_psql('postgres', "UPDATE pg_extension SET extversion = '9.9' WHERE extname = 'amoro_meta'");
 $server->wait_for_state('other_version');

@@ -34,7 +34,7 @@ cmp_ok($node->owed_ms, '<', 41_000, 'a moment before the end');
 is($node->heartbeat, 'granted', 'a heartbeat still extends the lease');
 cmp_ok($node->owed_ms, '>', 570_000, 'by its full length');
 
-# Rule 4, L01, X2: over is over, whoever notices first
+# Rule 4, L01: over is over, whoever notices first
 my $epoch = $node->{epoch};
 advance($server, 610_000);
 is($node->status('state'), 'fenced', 'a lease that is over is not shown as one that may be held');

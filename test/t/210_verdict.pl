@@ -73,7 +73,7 @@ for my $node (@nodes)
 	$node->recover;
 }
 
-# V01, rule 8, A6, A13, X7: a node that lives and does not apply gets no lease any more, so it cannot hold a change for long
+# V01, rule 8, A6, A13: a node that lives and does not apply gets no lease any more, so it cannot hold a change for long
 $version = change($server);
 my $stuck = $nodes[0];
 $_->apply for @nodes[1 .. 7];
@@ -246,7 +246,7 @@ is($server->safe_psql('postgres', "SELECT string_agg(operation, ',' ORDER BY ver
 	'pre_create,rollback', 'mark and rollback are both changes that nodes get');
 $_->apply for @nodes, $joining;
 
-# remove_node (rule 9, item 17, R7): being removed is no proof of having stopped
+# remove_node (rule 9, item 17): being removed is no proof of having stopped
 my $leaving = $nodes[7];
 $id = $server->safe_psql('postgres', "SELECT remove_node('n8')");
 poll('the removal has begun', sub { ($leaving->status('state') // '') eq 'leaving' });

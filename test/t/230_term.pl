@@ -95,7 +95,7 @@ poll('that is on record', sub {
 	$server->safe_psql('postgres', 'SELECT count(*) FROM amoro_meta.superseded_incarnation WHERE lease_owed') == 0 });
 is($newer->register, 'reload', 'the newer one goes on');
 
-# A4, A5, X5: a shorter lease holds for the grants after it; those of before keep their ends
+# A4, A5: a shorter lease holds for the grants after it; those of before keep their ends
 $newer->recover;
 $server->configure('amoro_meta.metadata_lease_fence_ms' => '120s');
 poll('the new lease is published', sub { $server->coordinator->{lease_ms} == 120_000 });
