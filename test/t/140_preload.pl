@@ -33,6 +33,21 @@ is($server->safe_psql('postgres', 'SELECT create_catalog(\'c\') > 0'), 't', 'cat
 is($server->safe_psql('postgres', q{SELECT assert_blocker(b.blocker_id) = b.blocker_id, release_blocker(b.blocker_id), purge_blockers() FROM acquire_blocker('c', 'd', 't', '{OPTIMIZE}') b}),
 	't|t|0', 'nor do table blockers');
 is($server->safe_psql('postgres', 'SELECT acquired IS NULL FROM amoro_stat_blocker'), 't', 'whose counters are not there');
+is($server->safe_psql('postgres', <<'SQL'), "SUCCESS|success\nSUCCESS", 'nor do groups, optimizers and tasks');
+SELECT create_optimizer_group('default') \g /dev/null
+SELECT register_optimizer('default', thread_count => 1, memory_mb => 64) AS token,
+	start_process('c', 'd', 't', 'MINOR', '[{}]') AS process \gset
+SELECT task_id, attempt FROM poll_task(:'token', 0) \gset
+SELECT ack_task(:'token', 0, :process, :task_id, :attempt) \g /dev/null
+SELECT complete_task(:'token', 0, :process, :task_id, :attempt) AS answer \gset
+SELECT state, :'answer' FROM tasks;
+SELECT finish_process(:process);
+SQL
+is($server->safe_psql('postgres', <<'SQL'), "show catalogs|Finished\nt", 'nor do terminal sessions');
+SELECT open_terminal_session('c') AS session \gset
+SELECT command, state FROM execute_in_terminal(:'session', 'show catalogs');
+SELECT close_terminal_session(:'session') IS NOT NULL;
+SQL
 is($server->safe_psql('postgres', 'SELECT adopt_database()'), 't', 'a database can be adopted before there is a coordinator');
 is($server->safe_psql('postgres', 'SELECT adopt_database()'), 'f', 'once');
 is(($server->outcome('SELECT amoro_stat_reset()'))[0], '00000', 'a reset of the statistics does nothing');
