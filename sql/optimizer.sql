@@ -22,6 +22,7 @@ SELECT register_optimizer('default', 1, 1, properties => '[]');
 SELECT register_optimizer('default', 1, 1, properties => '{"heart-beat-interval": "60000"}');
 SELECT register_optimizer('default', 1, 1, properties => '{"heart-beat-interval": "2min"}');
 SELECT register_optimizer('default', 1, 1, properties => '{"heart-beat-interval": "soon"}');
+SELECT register_optimizer('default', 1, 1, properties => '{"heart-beat-interval": "999999999999 d"}');
 
 SET ROLE regress_optimizer_a;
 SELECT register_optimizer('default', 2, 512, properties => '{"heart-beat-interval": "10s"}') AS token \gset

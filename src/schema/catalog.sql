@@ -142,7 +142,7 @@ BEGIN
 END;
 $$;
 COMMENT ON FUNCTION drop_catalog(text) IS
-	'drops a catalog that has no databases; one that is kept elsewhere goes with the tables that were listed. Errors: 42704 no such catalog, 2BP01 it has databases, AM401 a procedure works in it, 25000 not READ COMMITTED, 25006';
+	'drops a catalog that has no databases; one that is kept elsewhere goes with the tables that were listed. Errors: 42704 no such catalog, 2BP01 it has databases, AM401 a procedure works in it, 25000 not READ COMMITTED, 22004, 22023, 25006';
 REVOKE ALL ON FUNCTION drop_catalog(text) FROM PUBLIC;
 
 CREATE FUNCTION catalog_auth_config(catalog_name text) RETURNS jsonb

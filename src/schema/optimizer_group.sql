@@ -55,7 +55,7 @@ CREATE FUNCTION amoro_meta.duration_ms(duration text) RETURNS bigint
 			WHEN m.part[2] IN ('h', 'hour', 'hours') THEN 3600 * 1000
 			WHEN m.part[2] IN ('d', 'day', 'days') THEN 24 * 3600 * 1000
 		END
-	FROM regexp_matches(lower(duration), '^ *([0-9]{1,12}) *([a-z]*) *$') m (part)
+	FROM regexp_matches(lower(duration), '^ *([0-9]{1,11}) *([a-z]*) *$') m (part)
 	$$;
 COMMENT ON FUNCTION amoro_meta.duration_ms(text) IS
 	'milliseconds of a duration such as 30s or 5 min; null when it is none';

@@ -132,7 +132,7 @@ CREATE FUNCTION amoro_meta.scheduling_rank(optimizer_group amoro_meta.optimizer_
 		ELSE
 			coalesce((SELECT sum(p.busy_ms) FROM amoro_meta.process p
 					  WHERE p.table_key = key AND p.ended_at > clock_timestamp() - interval '1 hour'), 0)
-				/ (3600000 * amoro_meta.quota_limit(quota, optimizer_group.group_name))
+				/ (3600000.0 * amoro_meta.quota_limit(quota, optimizer_group.group_name))
 		END::double precision
 	$$;
 COMMENT ON FUNCTION amoro_meta.scheduling_rank(amoro_meta.optimizer_group, bytea, double precision) IS
@@ -290,7 +290,7 @@ BEGIN
 	ELSIF process.ended_at IS NOT NULL THEN
 		RAISE EXCEPTION 'process % has ended already', process_id USING ERRCODE = 'object_not_in_prerequisite_state',
 			DETAIL = format('It is %s since %s.', process.status, process.ended_at);
-	ELSIF error IS NULL AND process.committing_at IS NULL THEN
+	ELSIF error IS NULL AND process.committing_at IS NULL AND NOT amoro_meta.commit_if_done(process_id) THEN
 		RAISE EXCEPTION 'process % is not ready to be committed', process_id USING ERRCODE = 'object_not_in_prerequisite_state',
 			DETAIL = 'Some of its tasks are not finished.', HINT = format('SELECT * FROM tasks WHERE process_id = %s;', process_id);
 	END IF;

@@ -357,12 +357,13 @@ DECLARE
 	process amoro_meta.process;
 	task amoro_meta.task;
 	retries integer := current_setting('amoro_meta.task_max_retries')::integer;
+	process_is_locked boolean := error IS NOT NULL OR amoro_meta.first_planned(process_id) IS NULL;
 	now timestamptz;
 BEGIN
 	IF thread_id IS NULL OR process_id IS NULL OR task_id IS NULL OR attempt IS NULL THEN
 		RAISE EXCEPTION 'thread_id, process_id, task_id and attempt must not be null' USING ERRCODE = 'null_value_not_allowed';
 	END IF;
-	IF error IS NOT NULL OR amoro_meta.first_planned(process_id) IS NULL THEN
+	IF process_is_locked THEN
 		process := amoro_meta.lock_process(process_id);
 	ELSE
 		SELECT p.* INTO process FROM amoro_meta.process p WHERE p.process_id = end_task.process_id;
@@ -387,7 +388,10 @@ BEGIN
 			failures = t.failures + (error IS NOT NULL)::integer, cost_ms = t.cost_ms + amoro_meta.milliseconds_since(t.acked_at, now)
 		WHERE t.process_id = end_task.process_id AND t.task_id = end_task.task_id;
 	IF error IS NULL THEN
-		PERFORM amoro_meta.commit_if_done(process_id);
+		-- of two that end at once neither sees the other: settle_processes() looks after a process that waits no longer
+		IF NOT amoro_meta.commit_if_done(process_id) AND process_is_locked THEN
+			PERFORM amoro_meta.raise_task_floor(process_id);
+		END IF;
 		RETURN 'success';
 	END IF;
 	PERFORM amoro_meta.end_process(process, 'FAILED', format('task %s failed %s times, at last with: %s', task_id, task.failures + 1, error));
