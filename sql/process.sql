@@ -15,14 +15,6 @@ SELECT start_process('lake', 'sales', 'orders', 'MINOR', '[]', priority => 101);
 SELECT start_process('lake', 'sales', 'orders', 'MINOR', '[]', quota => 0);
 SELECT start_process('lake', 'sales', 'orders', 'MINOR', '[]', quota => 'NaN');
 
--- quotas without end, and half of the threads of a group that has very many
-SELECT start_process('lake', 'sales', 'quota', 'MINOR', '[{}]', quota => 'Infinity') AS process \gset
-SELECT cancel_process(:process);
-SELECT register_optimizer('default', 65536, 512) AS large \gset
-SELECT start_process('lake', 'sales', 'quota', 'MINOR', '[{}]') AS process \gset
-SELECT cancel_process(:process), unregister_optimizer(:'large');
-SELECT count(*) FROM purge_history();
-
 -- a table without a runtime, of a catalog that is not known: the group is default
 SELECT start_process('lake', 'sales', 'orders', 'minor', '[{"n": 1}, {"n": 2}]') AS process \gset
 SELECT group_name, table_id, process_type, status, stage, priority, quota, task_count FROM processes;
@@ -107,5 +99,12 @@ SELECT count(*) FROM purge_history();
 SELECT count(*) FROM processes WHERE ended_at IS NOT NULL;
 SELECT (SELECT count(*) FROM amoro_meta.task), (SELECT count(*) FROM amoro_meta.task_input), (SELECT count(*) FROM amoro_meta.task_claim),
 	(SELECT count(*) FROM amoro_meta.task_floor), (SELECT count(*) FROM amoro_meta.task_result);
+
+-- quotas without end, and half of the threads of a group that has very many
+SELECT start_process('lake', 'sales', 'quota', 'MINOR', '[{}]', quota => 'Infinity') AS process \gset
+SELECT cancel_process(:process);
+SELECT register_optimizer('default', 65536, 512) AS large \gset
+SELECT start_process('lake', 'sales', 'quota', 'MINOR', '[{}]') AS process \gset
+SELECT cancel_process(:process), unregister_optimizer(:'large');
 
 DROP EXTENSION amoro_meta;
