@@ -211,6 +211,10 @@ sub exercise
 	$server->safe_psql('postgres', "SELECT pg_cancel_backend($row->{pid})") for 1 .. 5;
 }
 exercise(200);
+# what its sweeps need the first time stays with it
+poll('every sweep has run in this process', sub {
+	$server->safe_psql('postgres', "SELECT min(s.last_run_at) > min(a.backend_start)
+		FROM amoro_stat_sweep s, pg_stat_activity a WHERE a.pid = $row->{pid}") eq 't' });
 my $before = memory();
 exercise(800);
 my $after = memory();
