@@ -107,4 +107,10 @@ SELECT register_optimizer('default', 65536, 512) AS large \gset
 SELECT start_process('lake', 'sales', 'quota', 'MINOR', '[{}]') AS process \gset
 SELECT cancel_process(:process), unregister_optimizer(:'large');
 
+-- many that have ended at once: the sweep is called again until it is done with all
+SELECT count(cancel_process(start_process('lake', 'sales', 'many ' || n, 'MINOR', '[]'))) FROM generate_series(1, 101) n;
+SELECT settle_processes() >= amoro_meta.sweep_batch() OR NOT EXISTS (SELECT FROM amoro_meta.process WHERE NOT settled AND ended_at IS NOT NULL) AS goes_on;
+SELECT count(*) FROM settle_processes();
+SELECT count(*) FROM amoro_meta.process WHERE NOT settled AND ended_at IS NOT NULL;
+
 DROP EXTENSION amoro_meta;

@@ -266,7 +266,8 @@ BEGIN
 		ORDER BY p.ended_at LIMIT 100 FOR NO KEY UPDATE SKIP LOCKED
 	LOOP
 		EXIT WHEN treated >= batch;
-		treated := treated + 1 + amoro_meta.cancel_tasks(target, batch);
+		-- as much work as so many rows: where as many as are looked at have ended, there may be more, which is said by a full batch
+		treated := treated + batch / 100 + amoro_meta.cancel_tasks(target, batch);
 		IF amoro_meta.first_planned(target) IS NULL THEN
 			PERFORM amoro_meta.cancel_tasks(target, batch);
 			UPDATE amoro_meta.process p
