@@ -14,6 +14,7 @@
 #include "commands/dbcommands.h"
 #include "compat.h"
 #include "coordinator.h"
+#include "coordinator_entry.h"
 #include "coordinator_transaction.h"
 #include "guc.h"
 #include "lease.h"
@@ -24,180 +25,25 @@
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
 #include "procedure.h"
-#include "shmem.h"
 #include "stop_point.h"
 #include "storage/condition_variable.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
-#include "storage/lmgr.h"
 #include "sweep.h"
 #include "tcop/tcopprot.h"
 #include "term.h"
 #include "tick.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
-#include "utils/timestamp.h"
 
 /* Covers a lost wake-up, and how often it is looked whether extension and identity are still as they were. */
 #define TICK_US (1000 * 1000)
 #define HOUSEKEEPING_US (2 * TICK_US)
 /* How soon it is tried again while somebody drops the extension and may yet roll back. */
 #define EXTENSION_RETRY_US (250 * 1000)
-#define FIRST_ERROR_DELAY_US (100 * 1000)
-#define LONGEST_ERROR_DELAY_US (10 * 1000 * 1000)
 
 static MemoryContext cycle_context = NULL;
 static char *database_name = NULL;
-
-static void
-wake(Oid database, bool recheck)
-{
-	DatabaseEntry *entry;
-
-	if (AmoroShared == NULL)
-		return;
-	LWLockAcquire(AmoroShared->lock, LW_EXCLUSIVE);
-	entry = database_entry_find(database);
-	if (entry != NULL)
-	{
-		entry->recheck = entry->recheck || recheck;
-		database_entry_set_latch(entry->coordinator_proc);
-	}
-	LWLockRelease(AmoroShared->lock);
-}
-
-/* See coordinator.h. */
-void
-coordinator_wake(Oid database)
-{
-	wake(database, false);
-}
-
-/* See coordinator.h. */
-void
-coordinator_recheck(Oid database)
-{
-	wake(database, true);
-}
-
-/*
- * Takes the process out of the entry and tells the launcher. Registered before the connection is made, so it runs
- * after the transaction of an interrupted cycle is aborted, its locks with it.
- */
-static void
-leave(int code, Datum database)
-{
-	DatabaseEntry *entry;
-
-	LWLockAcquire(AmoroShared->lock, LW_EXCLUSIVE);
-	entry = database_entry_find(DatumGetObjectId(database));
-	if (entry != NULL && entry->coordinator_pid == MyProcPid)
-	{
-		entry->coordinator_pid = 0;
-		entry->coordinator_proc = INVALID_PROC_NUMBER;
-		entry->stopped_at[0] = '\0';
-		if (entry->state != COORDINATOR_ABSENT && entry->state != COORDINATOR_HELD)
-			entry->state = COORDINATOR_BACKOFF;
-	}
-	database_entry_set_latch(AmoroShared->launcher_proc);
-	LWLockRelease(AmoroShared->lock);
-}
-
-/* Enters this process into the entry of its database; false when another one is alive there. */
-static bool
-announce(void)
-{
-	DatabaseEntry *entry;
-	LOCKTAG		tag;
-
-	SET_LOCKTAG_AMORO(tag, MyDatabaseId, LOCK_CLASS_COORDINATOR);
-	if (LockAcquire(&tag, ExclusiveLock, /* sessionLock= */ true, /* dontWait= */ true) == LOCKACQUIRE_NOT_AVAIL)
-		return false;
-
-	LWLockAcquire(AmoroShared->lock, LW_EXCLUSIVE);
-	entry = database_entry_find(MyDatabaseId);
-	if (entry != NULL)
-	{
-		entry->coordinator_pid = MyProcPid;
-		entry->coordinator_proc = MyProcNumber;
-		entry->state = COORDINATOR_STARTING;
-		entry->started_at = GetCurrentTimestamp();
-		entry->starts++;
-		entry->healthy = false;
-		entry->consecutive_failures = 0;
-		entry->backoff_until = 0;
-	}
-	LWLockRelease(AmoroShared->lock);
-	return entry != NULL;
-}
-
-/* Sets the state in the entry; true when it was another one, which is then worth a line in the log. */
-static bool
-set_state(CoordinatorState state)
-{
-	DatabaseEntry *entry;
-	bool		changed;
-
-	LWLockAcquire(AmoroShared->lock, LW_EXCLUSIVE);
-	entry = database_entry_find(MyDatabaseId);
-	changed = entry->state != state;
-	entry->state = state;
-	/* whoever sees it run may terminate it: that is no failure to start */
-	entry->healthy = entry->healthy || state == COORDINATOR_RUNNING;
-	/* an explorer is there while the coordinator works */
-	if (changed)
-		database_entry_set_latch(AmoroShared->launcher_proc);
-	LWLockRelease(AmoroShared->lock);
-	return changed;
-}
-
-static void
-count_cycle(void)
-{
-	DatabaseEntry *entry;
-
-	LWLockAcquire(AmoroShared->lock, LW_EXCLUSIVE);
-	entry = database_entry_find(MyDatabaseId);
-	entry->cycles++;
-	entry->last_cycle_at = GetCurrentTimestamp();
-	entry->healthy = true;
-	entry->consecutive_failures = 0;
-	entry->backoff_until = 0;
-	LWLockRelease(AmoroShared->lock);
-}
-
-/* Counts a failed cycle; returns how long to stay away from the next one. */
-static int64
-count_error(const ErrorData *error)
-{
-	DatabaseEntry *entry;
-	int64		delay;
-
-	LWLockAcquire(AmoroShared->lock, LW_EXCLUSIVE);
-	entry = database_entry_find(MyDatabaseId);
-	delay = Min(FIRST_ERROR_DELAY_US << Min(entry->consecutive_failures, 10), LONGEST_ERROR_DELAY_US);
-	entry->errors++;
-	entry->consecutive_failures++;
-	entry->last_error_code = error->sqlerrcode;
-	strlcpy(entry->last_error, error->message ? error->message : "", sizeof(entry->last_error));
-	entry->backoff_until = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), delay / 1000);
-	LWLockRelease(AmoroShared->lock);
-	return delay;
-}
-
-static bool
-take_recheck(void)
-{
-	DatabaseEntry *entry;
-	bool		recheck;
-
-	LWLockAcquire(AmoroShared->lock, LW_EXCLUSIVE);
-	entry = database_entry_find(MyDatabaseId);
-	recheck = entry->recheck;
-	entry->recheck = false;
-	LWLockRelease(AmoroShared->lock);
-	return recheck;
-}
 
 /* Makes the state that the rest of a cycle needs; false when there is nothing to do but to wait. */
 static bool
@@ -207,19 +53,19 @@ prepare_cycle(LeaseTime *next)
 	static int64 logged_term = 0;
 	LeaseTime	now = lease_clock_now();
 
-	if (!take_recheck() && !term_is_lost() && now >= checked_at && now < checked_at + TICK_US)
+	if (!coordinator_entry_take_recheck() && !term_is_lost() && now >= checked_at && now < checked_at + TICK_US)
 		return true;
 	checked_at = 0;
 	switch (coordinator_probe_extension())
 	{
 		case EXTENSION_ABSENT:
-			(void) set_state(COORDINATOR_ABSENT);
+			(void) coordinator_entry_set_state(COORDINATOR_ABSENT);
 			proc_exit(0);
 		case EXTENSION_LOCKED:
 			*next = now + EXTENSION_RETRY_US;
 			return false;
 		case EXTENSION_OTHER_VERSION:
-			if (set_state(COORDINATOR_OTHER_VERSION))
+			if (coordinator_entry_set_state(COORDINATOR_OTHER_VERSION))
 				ereport(WARNING,
 						(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 						 errmsg("amoro_meta coordinator of database \"%s\" waits: the extension is not of version %s of the library",
@@ -231,7 +77,7 @@ prepare_cycle(LeaseTime *next)
 	}
 	if (!term_establish())
 	{
-		if (set_state(COORDINATOR_NOT_ADOPTED))
+		if (coordinator_entry_set_state(COORDINATOR_NOT_ADOPTED))
 			ereport(WARNING,
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					 errmsg("amoro_meta coordinator of database \"%s\" waits: the data belongs to another server or database",
@@ -239,7 +85,7 @@ prepare_cycle(LeaseTime *next)
 					 errhint("If the original no longer coordinates its nodes, run SELECT adopt_database().")));
 		return false;
 	}
-	if (set_state(COORDINATOR_RUNNING) || logged_term != coordinator_term())
+	if (coordinator_entry_set_state(COORDINATOR_RUNNING) || logged_term != coordinator_term())
 		ereport(LOG,
 				(errmsg("amoro_meta coordinator of database \"%s\" is running, term %lld",
 						database_name, (long long) coordinator_term())));
@@ -347,7 +193,7 @@ guarded_cycle(bool *wakeable)
 	{
 		LeaseTime	next = run_cycle();
 
-		count_cycle();
+		coordinator_entry_count_cycle();
 		delay = Max(next - lease_clock_now(), 0);
 	}
 	PG_CATCH();
@@ -359,7 +205,7 @@ guarded_cycle(bool *wakeable)
 		error = CopyErrorData();
 		EmitErrorReport();
 		clean_up_after_error();
-		delay = count_error(error);
+		delay = coordinator_entry_count_error(error);
 		*wakeable = false;
 		RESUME_INTERRUPTS();
 	}
@@ -417,7 +263,7 @@ guarded_wait(int64 delay_us, bool wakeable)
 		if (geterrcode() != ERRCODE_QUERY_CANCELED)
 		{
 			EmitErrorReport();
-			pg_usleep(FIRST_ERROR_DELAY_US);
+			pg_usleep(COORDINATOR_ERROR_DELAY_US);
 		}
 		clean_up_after_error();
 		RESUME_INTERRUPTS();
@@ -428,7 +274,7 @@ guarded_wait(int64 delay_us, bool wakeable)
 static void
 connect_to_database(Oid database)
 {
-	before_shmem_exit(leave, ObjectIdGetDatum(database));
+	before_shmem_exit(coordinator_entry_leave, ObjectIdGetDatum(database));
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	/* Not a flag of our own: a wait for a synchronous standby ends for this one only, and so does a fast shutdown. */
 	pqsignal(SIGTERM, die);
@@ -443,12 +289,12 @@ amoro_meta_coordinator_main(Datum database)
 	bool		wakeable;
 
 	connect_to_database(DatumGetObjectId(database));
-	if (!announce())
+	if (!coordinator_entry_announce())
 		proc_exit(0);
 	/* Only now: who takes the hold after this look finds our pid in the entry. */
 	if (lifecycle_is_held(MyDatabaseId))
 	{
-		(void) set_state(COORDINATOR_HELD);
+		(void) coordinator_entry_set_state(COORDINATOR_HELD);
 		proc_exit(0);
 	}
 	coordinator_pin_settings();
