@@ -74,10 +74,12 @@ SELECT process_id = :p, task_id = :first FROM touch_optimizer(:'o1');
 SELECT poll_task(:'o1', 1) IS NULL, poll_task(:'o2', 1) IS NULL;
 SELECT pg_temp.attempt($$SELECT start_process('lake', 'd', 't', 'MINOR', '[{"n": 1}]')$$);
 
--- renamed with the table: it is the same table
+-- renamed with the table: it is the same table; a process on a table of the new name that nobody knew gives way
 CALL pg_temp.run(pg_temp.group_of('t', 'g1'));
 SELECT start_process('lake', 'd', 't', 'FULL', '[{"n": 1}]') AS p \gset
+SELECT start_process('lake', 'd', 'renamed', 'MINOR', '[{"n": 1}]') AS unknown \gset
 CALL pg_temp.run($$rename_table('lake', 'd', 't', 'd', 'renamed')$$);
+SELECT status, reason FROM processes WHERE process_id = :unknown;
 SELECT table_name, status FROM processes WHERE process_id = :p;
 SELECT table_name, task_id FROM poll_task(:'o1', 2);
 -- another table under the old name has nothing to do with it

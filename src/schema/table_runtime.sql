@@ -116,10 +116,14 @@ CREATE FUNCTION amoro_meta.move_table_process(process_id bigint, target amoro_me
 DECLARE
 	process amoro_meta.process := amoro_meta.lock_process(process_id);
 	queue bigint;
+	key bytea := amoro_meta.table_key(target.catalog_name, target.database_name, target.table_name);
 BEGIN
 	IF process.process_id IS NULL OR process.ended_at IS NOT NULL THEN
 		RETURN;
 	END IF;
+	-- one on a table that nobody knew, which had the name that is this table's now
+	PERFORM amoro_meta.close_table_process(p.process_id, 'another table has got its name') FROM amoro_meta.process p
+		WHERE p.table_key = key AND p.ended_at IS NULL AND p.process_id <> process.process_id;
 	queue := process.queue_id;
 	IF process.group_name <> target.group_name THEN
 		queue := amoro_meta.hold_task_queue(target.group_name,
@@ -127,8 +131,7 @@ BEGIN
 	END IF;
 	UPDATE amoro_meta.process p
 		SET (catalog_name, database_name, table_name, table_key, group_name, queue_id) =
-				(target.catalog_name, target.database_name, target.table_name,
-				 amoro_meta.table_key(target.catalog_name, target.database_name, target.table_name), target.group_name, queue),
+				(target.catalog_name, target.database_name, target.table_name, key, target.group_name, queue),
 			-- a place in another queue is drawn while that is held: no floor is beyond it
 			turn = CASE WHEN queue = p.queue_id THEN p.turn ELSE amoro_meta.next_id() END
 		WHERE p.process_id = process.process_id;
