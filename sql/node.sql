@@ -143,7 +143,7 @@ SELECT broadcast_verdict(NULL);
 SELECT count(*) FROM amoro_meta.node_slots(999999);
 BEGIN;
 UPDATE amoro_meta.metadata_version SET version = version + 1;
-SELECT count(*) FROM amoro_meta.node_slots((SELECT version FROM amoro_meta.metadata_version));
+SELECT count(*) > 0 AS answers FROM amoro_meta.node_slots((SELECT version FROM amoro_meta.metadata_version));
 SELECT verdict FROM broadcast_verdict((SELECT version FROM amoro_meta.metadata_version));
 ROLLBACK;
 SELECT published_version = (SELECT version FROM amoro_meta.metadata_version) AS as_committed FROM amoro_stat_coordinator
