@@ -108,8 +108,10 @@ is(($server->outcome(q{SELECT register_node('future', '11111111-1111-4111-8111-1
 	'an unknown protocol version');
 
 # U08: what processes of different versions must agree on
-is($server->safe_psql('postgres', "SELECT string_agg(DISTINCT classid || '/' || objsubid, ' ') FROM pg_locks WHERE locktype = 'advisory' AND granted"),
-	'0/36', 'the class of the locks');
+my $locks = "SELECT string_agg(DISTINCT format('%s %s/%s', a.backend_type, l.classid, l.objsubid), ', ')
+	FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE l.locktype = 'advisory' AND l.granted AND a.backend_type LIKE 'amoro_meta %'";
+poll('the explorer runs, too', sub { $server->safe_psql('postgres', $locks) =~ /explorer/ });
+is($server->safe_psql('postgres', $locks), 'amoro_meta coordinator 0/36, amoro_meta explorer 0/38', 'the classes of the locks');
 is($server->safe_psql('postgres', <<'SQL'), <<'EXPECTED' =~ s/\n\z//r, 'what a node and the server say to each other');
 SELECT p.proname || '(' || pg_get_function_identity_arguments(p.oid) || ') ' || pg_get_function_result(p.oid)
 FROM pg_proc p JOIN pg_depend d ON d.objid = p.oid AND d.classid = 'pg_proc'::regclass AND d.deptype = 'e'
