@@ -311,6 +311,8 @@ DECLARE
 	process amoro_meta.process := amoro_meta.lock_process(process_id);
 BEGIN
 	IF process.process_id IS NULL THEN
+		-- an older snapshot does not show what was started since
+		PERFORM amoro_meta.require_read_committed('tell whether there is such a process');
 		RETURN 'unknown';
 	ELSIF process.ended_at IS NOT NULL THEN
 		RETURN 'already finished: ' || process.status;
@@ -321,5 +323,5 @@ END;
 $$;
 COMMENT ON FUNCTION cancel_process(bigint, text) IS
 	'cancels a process and answers definitely: cancelled, already finished: with its status, or unknown. No task of it is handed out any '
-	'more; optimizers that work on one are told when they touch, ack or complete. Errors: 25006';
+	'more; optimizers that work on one are told when they touch, ack or complete. Errors: 25000 not found, and not READ COMMITTED, 25006';
 REVOKE ALL ON FUNCTION cancel_process(bigint, text) FROM PUBLIC;
