@@ -126,6 +126,16 @@ task_state(const char *label)
 	return ObjectIdGetDatum(state);
 }
 
+/* What the snapshot of the transaction says is past: the caller has to look anew. */
+static void
+raise_serialization_failure(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+			 errmsg("could not serialize access due to concurrent update"),
+			 errhint("Try the transaction again.")));
+}
+
 bool
 task_table_lock(TaskTable *table, HeapTuple row, bool wait)
 {
@@ -136,6 +146,8 @@ task_table_lock(TaskTable *table, HeapTuple row, bool wait)
 										 wait ? LockWaitBlock : LockWaitSkip, false, &buffer, &failure);
 
 	ReleaseBuffer(buffer);
+	if (wait && result != TM_Ok && IsolationUsesXactSnapshot())
+		raise_serialization_failure();
 	return result == TM_Ok;
 }
 
@@ -174,11 +186,27 @@ task_table_insert(TaskTable *table, int count, const TaskChange *columns)
 	bool		nulls[MAX_COLUMNS];
 	bool		replaced[MAX_COLUMNS] = {0};
 	HeapTuple	row;
+	MemoryContext caller = CurrentMemoryContext;
 
 	memset(nulls, true, sizeof(nulls));
 	set_columns(table, count, columns, values, nulls, replaced);
 	row = heap_form_tuple(RelationGetDescr(table->relation), values, nulls);
-	CatalogTupleInsert(table->relation, row);
+	PG_TRY();
+	{
+		CatalogTupleInsert(table->relation, row);
+	}
+	PG_CATCH();
+	{
+		/* there is a newer row than those that the snapshot has, from which the key was counted on */
+		if (IsolationUsesXactSnapshot() && geterrcode() == ERRCODE_UNIQUE_VIOLATION)
+		{
+			MemoryContextSwitchTo(caller);
+			FlushErrorState();
+			raise_serialization_failure();
+		}
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
 	CommandCounterIncrement();
 	heap_freetuple(row);
 }

@@ -57,7 +57,8 @@ typedef struct TaskChange
 
 /*
  * Locks a row if it is still as it was read, and nobody has it; with wait it waits for whoever has. False when it is
- * not. Then it may be changed by task_table_update.
+ * not; where the snapshot is that of the transaction, waiting ends in 40001 then. A locked row may be changed by
+ * task_table_update. An insert whose key is there already, unseen by such a snapshot, ends in 40001, too.
  */
 extern bool task_table_lock(TaskTable *table, HeapTuple row, bool wait);
 extern void task_table_update(TaskTable *table, HeapTuple row, int count, const TaskChange *changes);
