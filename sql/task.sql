@@ -186,5 +186,39 @@ RESET enable_bitmapscan;
 -- counted, where there is shared memory
 SELECT polls > 0 AS polls, claims > 0 AS claims, retries > 0 AS retries, resets > 0 AS resets, late_completions > 0 AS late_completions,
 	stale_acks > 0 AS stale_acks, claims_over_quota > 0 AS claims_over_quota, empty_polls > 0 AS empty_polls FROM amoro_stat_task;
+SELECT amoro_stat_reset();
+SELECT * FROM amoro_stat_task;
+SELECT unregister_optimizer(:'token');
+SELECT cancel_process(:big), cancel_process(:small);
+
+-- the same millisecond (Q12): a thousand processes, claims, acks and completions in one transaction; nothing is known by a time alone
+BEGIN;
+SELECT register_optimizer('default', 1, 512) AS token \gset
+SELECT count(DISTINCT start_process('lake', 'sales', 'same ' || n, 'MINOR', '[{}]')) FROM generate_series(1, 1000) n;
+SELECT answer, count(*), count(DISTINCT (t.process_id, t.task_id))
+	FROM (SELECT t.process_id, t.task_id, ack_task(:'token', 0, t.process_id, t.task_id, t.attempt) ||
+			', ' || complete_task(:'token', 0, t.process_id, t.task_id, t.attempt, metrics => '{"n": 1}') AS answer
+		  FROM generate_series(1, 1000) n, LATERAL poll_task(:'token', n - n) t OFFSET 0) t GROUP BY 1;
+SELECT count(finish_process(p.process_id)) FROM processes p WHERE p.stage = 'committing' AND p.ended_at IS NULL;
+SELECT status, count(*) FROM processes WHERE table_name ~ '^same ' GROUP BY 1;
+COMMIT;
+SELECT i.indexrelid::regclass FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = ANY (i.indkey)
+	WHERE c.relnamespace = 'amoro_meta'::regnamespace AND i.indisunique AND a.atttypid IN ('timestamptz'::regtype, 'timestamp'::regtype);
+
+-- times of clients (Q13): no function takes one; in metrics they are kept as what was said, and decide nothing
+SELECT count(*) AS functions, count(*) FILTER (WHERE p.proargtypes::regtype[] && '{timestamptz,timestamp,date,time,timetz}'::regtype[]) AS with_a_time
+	FROM pg_proc p JOIN amoro_meta.access_rule r ON r.object_kind = 'function' AND r.access_kind = 'optimizer' AND r.object_name = p.proname
+	WHERE p.pronamespace = (SELECT e.extnamespace FROM pg_extension e WHERE e.extname = 'amoro_meta');
+SELECT start_process('lake', 'sales', 'clocks', 'MINOR', '[{}, {}, {}, {}]') AS process \gset
+SELECT s.said, ack_task(:'token', 0, t.process_id, t.task_id, t.attempt),
+	complete_task(:'token', 0, t.process_id, t.task_id, t.attempt, metrics => s.said)
+	FROM (VALUES ('{"start": "1970-01-01", "end": "1970-01-02"}'::jsonb), ('{"start": "2999-01-01", "end": "2999-12-31"}'),
+		('{"start": null, "end": null}'), ('{"start": 1893456000000, "end": 0}')) s (said), LATERAL poll_task(:'token', length(s.said::text) * 0) t;
+SELECT t.task_id, t.state, t.metrics, t.claimed_at BETWEEN p.started_at AND clock_timestamp() AND t.acked_at >= t.claimed_at AND t.ended_at >= t.acked_at
+	AND t.ended_at <= clock_timestamp() AND t.cost_ms BETWEEN 0 AND 60000 AS by_this_clock
+	FROM tasks t JOIN processes p USING (process_id) WHERE t.process_id = :process ORDER BY t.task_id;
+SELECT count(*) AS cancelled FROM touch_optimizer(:'token');
+SELECT touched_at BETWEEN clock_timestamp() - interval '1 min' AND clock_timestamp() AS by_this_clock FROM optimizers;
+SELECT expire_optimizers(), reset_tasks();
 
 DROP EXTENSION amoro_meta;

@@ -11,6 +11,7 @@
 #include "miscadmin.h"
 #include "shmem.h"
 #include "sweep.h"
+#include "task_activity.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
@@ -132,7 +133,7 @@ amoro_meta_coordinators(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/* Sets the counters and the last errors of this database's coordinator and of its sweeps to nothing. */
+/* Sets the counters and last errors of this database to nothing: those of its coordinator, its sweeps, blockers and tasks. */
 Datum
 amoro_meta_stat_reset(PG_FUNCTION_ARGS)
 {
@@ -140,6 +141,7 @@ amoro_meta_stat_reset(PG_FUNCTION_ARGS)
 
 	if (AmoroShared == NULL)
 		PG_RETURN_VOID();
+	task_count_reset();
 	LWLockAcquire(AmoroShared->lock, LW_EXCLUSIVE);
 	entry = database_entry_find(MyDatabaseId);
 	if (entry != NULL)

@@ -171,6 +171,16 @@ task_count(TaskEvent event)
 		pg_atomic_fetch_add_u64(&counters->events[event], 1);
 }
 
+/* See the header. */
+void
+task_count_reset(void)
+{
+	TaskCounters *counters = own_counters();
+
+	for (int event = 0; counters != NULL && event < TASK_EVENTS; event++)
+		pg_atomic_write_u64(&counters->events[event], 0);
+}
+
 /* amoro_meta_count_task_event(event) counts an event by its name. */
 Datum
 amoro_meta_count_task_event(PG_FUNCTION_ARGS)

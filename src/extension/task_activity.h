@@ -19,4 +19,7 @@ extern void task_wait(const char *group_name, uint64 seen, long wait_ms);
 
 extern void task_count(TaskEvent event);
 
+/* Sets what is counted of this database to nothing. */
+extern void task_count_reset(void);
+
 #endif							/* AMORO_META_TASK_ACTIVITY_H */

@@ -47,7 +47,8 @@ CREATE FUNCTION amoro_stat_reset() RETURNS void
 	LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
 	AS 'MODULE_PATHNAME', 'amoro_meta_stat_reset';
 COMMENT ON FUNCTION amoro_stat_reset() IS
-	'sets the counters and the last errors in amoro_stat_coordinator and amoro_stat_sweep to nothing, for this database';
+	'sets the counters and the last errors in amoro_stat_coordinator, amoro_stat_sweep, amoro_stat_blocker and amoro_stat_task to nothing, '
+	'for this database. What the other amoro_stat_ views show is counted from rows, or from the nodes themselves, and stays';
 REVOKE ALL ON FUNCTION amoro_stat_reset() FROM PUBLIC;
 
 CREATE FUNCTION amoro_meta_version() RETURNS text
