@@ -165,8 +165,9 @@ CREATE FUNCTION amoro_meta.set_runtime_status(table_id bigint, status_code integ
 			process_id = CASE WHEN set_runtime_status.status_code < 500 THEN set_runtime_status.process_id END,
 			version = amoro_meta.next_runtime_version()
 		WHERE r.table_id = set_runtime_status.table_id
-			-- an end must not undo what a newer process has begun
-			AND (set_runtime_status.status_code < 400 OR r.process_id = set_runtime_status.process_id)
+			-- an end must not undo what a newer process has begun; one without tasks begins at 400
+			AND (set_runtime_status.status_code < 400 OR r.process_id = set_runtime_status.process_id
+				 OR (set_runtime_status.status_code = 400 AND r.process_id IS NULL))
 	$$;
 COMMENT ON FUNCTION amoro_meta.set_runtime_status(bigint, integer, bigint) IS 'the status of a table, if it has a runtime, after what its process did';
 REVOKE ALL ON FUNCTION amoro_meta.set_runtime_status(bigint, integer, bigint) FROM PUBLIC;
