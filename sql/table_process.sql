@@ -141,6 +141,17 @@ SELECT drop_catalog('listed');
 SELECT status, reason FROM processes WHERE process_id = :p;
 SELECT count(*) FROM blockers;
 
+-- one without tasks, ready to be committed from its start, is in the hands of its table like any other
+CALL pg_temp.run($$create_database('lake', 'd')$$);
+CALL pg_temp.run($$create_table('lake', 'd', 'empty', '{"format": "iceberg", "columns": [{"name": "a", "type": "int"}], "properties": {"self-optimizing.group": "g1"}}')$$);
+SELECT start_process('lake', 'd', 'empty', 'MINOR', '[]') AS p \gset
+SELECT status, process_id = :p FROM table_runtimes WHERE table_name = 'empty';
+CALL pg_temp.run(pg_temp.group_of('empty', 'g2'));
+SELECT group_name FROM processes WHERE process_id = :p;
+CALL pg_temp.run($$drop_table('lake', 'd', 'empty')$$);
+SELECT status FROM processes WHERE process_id = :p;
+CALL pg_temp.run($$drop_database('lake', 'd')$$);
+
 -- processes on tables that nobody knows go with their catalog
 SELECT create_catalog('far', 'pushed', '{"table.self-optimizing.group": "g2"}') > 0;
 SELECT start_process('far', 'd', 'unknown', 'MINOR', '[{"n": 1}]') AS p \gset
