@@ -51,13 +51,18 @@ CREATE ROLE regress_amoro_colleague IN ROLE regress_amoro_owner;
 CREATE ROLE regress_amoro_other_admin;
 SELECT count(grant_access(r, 'admin')) FROM unnest(ARRAY['regress_amoro_owner', 'regress_amoro_colleague', 'regress_amoro_other_admin']::name[]) r;
 SET ROLE regress_amoro_owner;
-SELECT create_catalog('owned', auth_config => '{"password": "s3cr3t"}') > 0;
+SELECT create_catalog('owned', auth_config => '{"password": "s3cr3t"}', properties => '{"owner": "we", "jdbc.password": "s3cr3t"}',
+	storage_config => '{"s3": {"region": "eu", "SECRET-access-key": "s3cr3t"}, "more": [1, null, {"token": {"of": "s3cr3t"}}]}') > 0;
 SELECT catalog_auth_config('owned'), pg_temp.attempt($$SELECT catalog_auth_config('c internal')$$) ~ '^42501';
 SET ROLE regress_amoro_colleague;
 SELECT catalog_auth_config('owned');
+SELECT properties, storage_config FROM catalogs WHERE catalog_name = 'owned';
 SET ROLE regress_amoro_other_admin;
 SELECT pg_temp.attempt($$SELECT catalog_auth_config('owned')$$);
-SELECT catalog_name FROM catalogs WHERE catalog_name = 'owned';
+SELECT properties, storage_config FROM catalogs WHERE catalog_name = 'owned';
+-- what is nested however deep is no way to hide a secret, nor to fail the view
+SELECT alter_catalog('owned', storage_config => (repeat('{"a": [', 1000) || '{"token": "s3cr3t"}' || repeat(']}', 1000))::jsonb);
+SELECT storage_config::text ~ 's3cr3t', length(storage_config::text) FROM catalogs WHERE catalog_name = 'owned';
 SELECT auth_config FROM amoro_meta.catalog;
 -- to change is not to see
 SELECT alter_catalog('owned', auth_config => '{"password": "another s3cr3t"}');

@@ -145,22 +145,68 @@ COMMENT ON FUNCTION drop_catalog(text) IS
 	'drops a catalog that has no databases; one that is kept elsewhere goes with the tables that were listed. Errors: 42704 no such catalog, 2BP01 it has databases, AM401 a procedure works in it, 25000 not READ COMMITTED, 22004, 22023, 25006';
 REVOKE ALL ON FUNCTION drop_catalog(text) FROM PUBLIC;
 
+CREATE FUNCTION amoro_meta.sees_secrets_of(owner regrole) RETURNS boolean
+	LANGUAGE sql STABLE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+	-- a role that is gone cannot be asked about, and has no members
+	SELECT c.caller = owner OR EXISTS (SELECT FROM pg_roles r WHERE r.oid = c.caller AND r.rolsuper)
+		OR EXISTS (SELECT FROM pg_roles r WHERE r.oid = owner AND pg_has_role(c.caller, r.oid, 'USAGE'))
+	FROM amoro_meta.calling_role() c (caller)
+	$$;
+COMMENT ON FUNCTION amoro_meta.sees_secrets_of(regrole) IS 'whether the caller is that role, one of its members or a superuser';
+REVOKE ALL ON FUNCTION amoro_meta.sees_secrets_of(regrole) FROM PUBLIC;
+
+CREATE FUNCTION amoro_meta.masked_configuration(configuration jsonb, levels integer) RETURNS jsonb
+	LANGUAGE plpgsql STABLE STRICT
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	-- no document, however deep, is to fail the view
+	hidden CONSTANT jsonb := '"******"';
+BEGIN
+	CASE jsonb_typeof(configuration)
+	WHEN 'object' THEN
+		RETURN (SELECT coalesce(jsonb_object_agg(p.key,
+					CASE WHEN levels = 0 OR amoro_meta.terminal_key_is_sensitive(p.key) THEN hidden
+						ELSE amoro_meta.masked_configuration(p.value, levels - 1) END), '{}')
+				FROM jsonb_each(configuration) p);
+	WHEN 'array' THEN
+		RETURN (SELECT coalesce(jsonb_agg(CASE WHEN levels = 0 THEN hidden
+					ELSE amoro_meta.masked_configuration(e.value, levels - 1) END ORDER BY e.place), '[]')
+				FROM jsonb_array_elements(configuration) WITH ORDINALITY e (value, place));
+	ELSE
+		RETURN configuration;
+	END CASE;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.masked_configuration(jsonb, integer) IS
+	'a document without the values of sensitive keys, and without what is nested deeper than so many levels';
+REVOKE ALL ON FUNCTION amoro_meta.masked_configuration(jsonb, integer) FROM PUBLIC;
+
+CREATE FUNCTION amoro_meta.visible_configuration(owner regrole, configuration jsonb) RETURNS jsonb
+	LANGUAGE sql STABLE SECURITY DEFINER PARALLEL RESTRICTED
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+	SELECT CASE WHEN amoro_meta.sees_secrets_of(owner) THEN configuration ELSE amoro_meta.masked_configuration(configuration, 16) END
+	$$;
+COMMENT ON FUNCTION amoro_meta.visible_configuration(regrole, jsonb) IS
+	'what the caller sees of a document of that role: to others the values of the keys that amoro_meta.terminal_sensitive_keys names are ******';
+REVOKE ALL ON FUNCTION amoro_meta.visible_configuration(regrole, jsonb) FROM PUBLIC;
+
 CREATE FUNCTION catalog_auth_config(catalog_name text) RETURNS jsonb
 	LANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL RESTRICTED
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
 	target record;
-	caller regrole := amoro_meta.calling_role();
 BEGIN
 	PERFORM amoro_meta.check_name('catalog_name', catalog_name);
 	SELECT c.auth_config, c.created_by INTO target FROM amoro_meta.catalog c WHERE c.catalog_name = catalog_auth_config.catalog_name;
 	IF NOT FOUND THEN
 		RAISE EXCEPTION 'catalog "%" does not exist', catalog_name USING ERRCODE = 'undefined_object';
 	END IF;
-	-- a role that is gone cannot be asked about, and has no members
-	IF NOT (caller = target.created_by OR (SELECT r.rolsuper FROM pg_roles r WHERE r.oid = caller)
-			OR EXISTS (SELECT FROM pg_roles r WHERE r.oid = target.created_by AND pg_has_role(caller, r.oid, 'USAGE'))) THEN
+	IF NOT amoro_meta.sees_secrets_of(target.created_by) THEN
 		RAISE EXCEPTION 'permission denied for the secrets of catalog "%"', catalog_name USING ERRCODE = 'insufficient_privilege',
 			DETAIL = format('They are shown to role %s, which created the catalog.', target.created_by);
 	END IF;
@@ -172,11 +218,14 @@ COMMENT ON FUNCTION catalog_auth_config(text) IS
 REVOKE ALL ON FUNCTION catalog_auth_config(text) FROM PUBLIC;
 
 CREATE VIEW catalogs AS
-	SELECT c.catalog_name, c.catalog_id, c.metastore, c.properties, c.storage_config, c.created_at, c.created_by
+	SELECT c.catalog_name, c.catalog_id, c.metastore, amoro_meta.visible_configuration(c.created_by, c.properties) AS properties,
+		amoro_meta.visible_configuration(c.created_by, c.storage_config) AS storage_config, c.created_at, c.created_by
 	FROM amoro_meta.catalog c;
-COMMENT ON VIEW catalogs IS 'catalogs, without auth_config';
+COMMENT ON VIEW catalogs IS
+	'catalogs, without auth_config; values of sensitive keys (amoro_meta.terminal_sensitive_keys) are shown to the role that created it, its members and superusers';
 
 INSERT INTO amoro_meta.access_rule (access_kind, object_kind, object_name)
-	SELECT k, 'view', 'catalogs' FROM unnest(ARRAY['reader', 'operator', 'admin']) k
+	SELECT k, o.kind, o.name FROM unnest(ARRAY['reader', 'operator', 'admin']) k,
+		(VALUES ('view', 'catalogs'), ('function', 'amoro_meta.visible_configuration')) o (kind, name)
 	UNION ALL
 	SELECT 'admin', 'function', n FROM unnest(ARRAY['create_catalog', 'alter_catalog', 'drop_catalog', 'catalog_auth_config']) n;
