@@ -19,8 +19,8 @@ sub make_server
 }
 
 # Every table and sequence of the extension as text, so that what differs between two copies differs here. Of the
-# coordinator only the longest lease: one that starts while a dump is restored may have begun a later term on its own; of
-# the era of the blockers nothing, since each restore begins another one.
+# coordinator only the longest lease: one that starts while a dump is restored may have begun a later term on its own, and
+# may expect nodes it does not know (node 0); of the era of the blockers nothing, since each restore begins another one.
 sub contents
 {
 	my ($server, $database) = @_;
@@ -28,9 +28,10 @@ sub contents
 SELECT c.relname, x.line
 FROM pg_extension e, unnest(e.extconfig) AS r (oid) JOIN pg_class c ON c.oid = r.oid,
 	xmltable('/table/row' PASSING query_to_xml(
-		format('SELECT %s AS line FROM %s AS t', CASE WHEN c.relkind = 'S' THEN 'last_value::text'
+		format('SELECT %s AS line FROM %s AS t %s', CASE WHEN c.relkind = 'S' THEN 'last_value::text'
 			WHEN c.relname = 'coordinator' THEN 'ROW(longest_lease_us, longest_owed_us)::text'
-			WHEN c.relname = 'blocker_era' THEN '''''' ELSE 't::text' END, c.oid::regclass),
+			WHEN c.relname = 'blocker_era' THEN '''''' ELSE 't::text' END, c.oid::regclass,
+			CASE c.relname WHEN 'superseded_incarnation' THEN 'WHERE node_id <> 0' END),
 		true, false, '') COLUMNS line text PATH 'line') AS x
 WHERE e.extname = 'amoro_meta' ORDER BY 1, 2
 SQL
