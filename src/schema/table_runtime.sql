@@ -319,6 +319,8 @@ REVOKE ALL ON FUNCTION amoro_meta.bind_table_runtimes() FROM PUBLIC;
 CREATE FUNCTION amoro_meta.repair_table_runtime(table_id bigint) RETURNS void
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
+	-- a sweep holds what it has repaired, so for a process that somebody else changes it must not wait: a deadlock
+	SET lock_timeout = '10ms'
 	AS $$
 DECLARE
 	error text;
@@ -336,10 +338,15 @@ BEGIN
 		RETURN;
 	END IF;
 	PERFORM amoro_meta.put_table_runtime(table_id);
-EXCEPTION WHEN OTHERS THEN
+EXCEPTION
+WHEN lock_not_available THEN
+	RETURN;
+WHEN OTHERS THEN
 	error := format('%s: %s', SQLSTATE, SQLERRM);
 	UPDATE amoro_meta.table_runtime r SET refresh_error = error
-		WHERE r.table_id = repair_table_runtime.table_id AND r.refresh_error IS DISTINCT FROM error;
+		FROM (SELECT l.table_id FROM amoro_meta.table_runtime l
+			  WHERE l.table_id = repair_table_runtime.table_id FOR NO KEY UPDATE SKIP LOCKED) free
+		WHERE r.table_id = free.table_id AND r.refresh_error IS DISTINCT FROM error;
 	IF FOUND THEN
 		RAISE LOG 'the runtime of table % cannot be refreshed: %', table_id, error;
 	END IF;

@@ -15,13 +15,17 @@ my $log = $server->log_position;
 $server->safe_psql('postgres', <<'SQL');
 CREATE TABLE outcome (act text, code text);
 CREATE FUNCTION attempt(act text, statement text, VARIADIC allowed text[] DEFAULT '{}') RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+	detail text;
+	place text;
 BEGIN
 	EXECUTE statement;
 	INSERT INTO outcome VALUES (act, '00000');
 EXCEPTION WHEN OTHERS THEN
 	INSERT INTO outcome VALUES (act, SQLSTATE);
 	IF NOT SQLSTATE = ANY (allowed) THEN
-		RAISE LOG 'unexpected: % %: %', act, SQLSTATE, SQLERRM;
+		GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, place = PG_EXCEPTION_CONTEXT;
+		RAISE LOG 'unexpected: % %: %', act, SQLSTATE, SQLERRM USING DETAIL = detail || E'\n' || place;
 	END IF;
 END;
 $$;
