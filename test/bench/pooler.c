@@ -8,6 +8,7 @@
  * Plain heartbeats, which do not wait for news, each of them a statement of its own: that is what a node sends through a
  * transaction pooler. The nodes are spread evenly over the interval.
  */
+#include "bench_connection.h"
 #include "heartbeat_client.h"
 
 #include <errno.h>
@@ -37,32 +38,6 @@ static size_t answers;
 static size_t latency_room;
 static size_t refused;
 static size_t late;				/* was not answered when the next was due */
-
-static void
-fail(const char *what, PGconn *connection)
-{
-	fprintf(stderr, "pooler: %s: %s\n", what, connection != NULL ? PQerrorMessage(connection) : strerror(errno));
-	exit(1);
-}
-
-static double
-now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1e3 + now.tv_nsec / 1e6;
-}
-
-static PGresult *
-run(PGconn *connection, const char *statement)
-{
-	PGresult   *result = PQexec(connection, statement);
-
-	if (PQresultStatus(result) != PGRES_TUPLES_OK)
-		fail(statement, connection);
-	return result;
-}
 
 static void
 open_node(const char *conninfo, int number)

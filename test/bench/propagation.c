@@ -13,6 +13,7 @@
  *
  * Prints the median, in milliseconds, of each round on a line of its own.
  */
+#include "bench_connection.h"
 #include "heartbeat_client.h"
 
 #include <errno.h>
@@ -46,43 +47,6 @@ static PGconn *writer;
 static int	poller;
 static long long newest;
 static int	acknowledged;
-
-static void
-fail(const char *what, PGconn *connection)
-{
-	fprintf(stderr, "propagation: %s: %s\n", what, connection != NULL ? PQerrorMessage(connection) : strerror(errno));
-	exit(1);
-}
-
-static double
-now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1e3 + now.tv_nsec / 1e6;
-}
-
-static PGresult *
-run(PGconn *connection, const char *statement)
-{
-	PGresult   *result = PQexec(connection, statement);
-	ExecStatusType status = PQresultStatus(result);
-
-	if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK)
-		fail(statement, connection);
-	return result;
-}
-
-static PGconn *
-connect_to(const char *conninfo)
-{
-	PGconn	   *connection = PQconnectdb(conninfo);
-
-	if (PQstatus(connection) != CONNECTION_OK)
-		fail("connection", connection);
-	return connection;
-}
 
 static void
 prepare(PGconn *connection, const char *name, const char *statement)
