@@ -40,14 +40,21 @@ CREATE VIEW amoro_meta.metadata_object AS
 	FROM amoro_meta.catalog c;
 COMMENT ON VIEW amoro_meta.metadata_object IS 'every object that nodes load, with its marker and the document they serve';
 
+CREATE FUNCTION amoro_meta.metadata_name_count(kind text) RETURNS integer
+	LANGUAGE sql IMMUTABLE PARALLEL SAFE
+	RETURN CASE kind WHEN 'catalog' THEN 1 WHEN 'database' THEN 2 WHEN 'table' THEN 3 END;
+COMMENT ON FUNCTION amoro_meta.metadata_name_count(text) IS
+	'how many of the three names of metadata_lookup an object of that kind has; null when there is no such kind';
+REVOKE ALL ON FUNCTION amoro_meta.metadata_name_count(text) FROM PUBLIC;
+
 CREATE FUNCTION amoro_meta.check_metadata_kind(kind text) RETURNS void
 	LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 BEGIN
-	IF kind IS NULL OR kind NOT IN ('table', 'database', 'catalog') THEN
+	IF amoro_meta.metadata_name_count(kind) IS NULL THEN
 		RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'unknown kind of metadata ' || amoro_meta.shown_text(kind),
-			DETAIL = 'It is one of table, database and catalog.';
+			DETAIL = 'Kinds are those of the view amoro_meta.metadata_object, such as table, database and catalog.';
 	END IF;
 END;
 $$;
@@ -84,11 +91,13 @@ CREATE FUNCTION metadata_lookup(kind text, catalog_name text, database_name text
 	AS $$
 DECLARE
 	current_term bigint := amoro_meta.current_term();
+	name_count integer;
 BEGIN
 	PERFORM amoro_meta.check_metadata_kind(kind);
-	IF catalog_name IS NULL OR (database_name IS NULL) <> (kind = 'catalog') OR (table_name IS NULL) <> (kind <> 'table') THEN
+	name_count := amoro_meta.metadata_name_count(kind);
+	IF catalog_name IS NULL OR (database_name IS NULL) <> (name_count < 2) OR (table_name IS NULL) <> (name_count < 3) THEN
 		RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = format('these are not the names of a %s', kind),
-			DETAIL = 'A catalog has a catalog_name, a database also a database_name, a table also a table_name.';
+			DETAIL = format('Given in the order catalog_name, database_name, table_name it has %s; the others are null.', name_count);
 	END IF;
 	RETURN QUERY
 		SELECT v.version, current_term, o.object_id IS NOT NULL, o.state, o.object_id, o.version, o.document

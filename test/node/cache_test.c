@@ -232,6 +232,136 @@ test_changes_forget(void **state)
 	world_destroy(world);
 }
 
+/* each kind has its own number of names; one more or one less is a mistake of the caller */
+static void
+test_names_of_the_kinds(void **state)
+{
+	static const struct
+	{
+		AmoroCacheKind kind;
+		const char *name;
+		int			names;
+	}			expected[] = {
+		{AMORO_CACHE_TABLE, "table", 3}, {AMORO_CACHE_PARTITION, "partition", 3}, {AMORO_CACHE_DEVICE, "device", 3},
+		{AMORO_CACHE_AUTHORITY, "authority", 1}, {AMORO_CACHE_BUCKET, "bucket", 2},
+	};
+	KeyParts	parts;
+	char		text[40];
+
+	assert_int_equal(sizeof(expected) / sizeof(expected[0]), AMORO_CACHE_KIND_COUNT);
+	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++)
+	{
+		AmoroCacheKind kind = expected[i].kind;
+
+		assert_string_equal(amoro_cache_kind_name(kind), expected[i].name);
+		assert_int_equal(key_parts(&parts, kind, &(AmoroKey) {"a", NULL, NULL}, 1), expected[i].names == 1);
+		assert_int_equal(key_parts(&parts, kind, &(AmoroKey) {"a", "", ""}, 1), expected[i].names == 1);
+		assert_int_equal(key_parts(&parts, kind, &(AmoroKey) {"a", "b", NULL}, 1), expected[i].names == 2);
+		assert_int_equal(key_parts(&parts, kind, &(AmoroKey) {"a", "b", "c"}, 1), expected[i].names == 3);
+	}
+	assert_true(key_parts(&parts, AMORO_CACHE_BUCKET, &(AmoroKey) {"refresh", "17", NULL}, 1));
+	key_describe(&parts, text, sizeof(text));
+	assert_string_equal(text, "\"refresh\".\"17\"");
+	key_describe(&parts, text, 5);
+	assert_string_equal(text, "\"ref");
+}
+
+/* What is in the caches of the next test: the same names in every kind, and others. */
+static const struct
+{
+	AmoroCacheKind kind;
+	AmoroKey	key;
+}			cached_objects[] = {
+	{AMORO_CACHE_TABLE, {"lake", "sales", "7"}},	/* 0 */
+	{AMORO_CACHE_TABLE, {"lake", "sales", "8"}},
+	{AMORO_CACHE_TABLE, {"lake", "stock", "7"}},
+	{AMORO_CACHE_PARTITION, {"lake", "sales", "7"}},
+	{AMORO_CACHE_PARTITION, {"lake", "sales", "8"}},	/* 4 */
+	{AMORO_CACHE_PARTITION, {"lake", "stock", "7"}},
+	{AMORO_CACHE_DEVICE, {"lake", "sales", "7"}},
+	{AMORO_CACHE_DEVICE, {"lake", "sales", "8"}},
+	{AMORO_CACHE_DEVICE, {"lake", "stock", "7"}},	/* 8 */
+	{AMORO_CACHE_AUTHORITY, {"lake", NULL, NULL}},
+	{AMORO_CACHE_AUTHORITY, {"pond", NULL, NULL}},
+	{AMORO_CACHE_BUCKET, {"lake", "sales", NULL}},
+	{AMORO_CACHE_BUCKET, {"lake", "stock", NULL}},	/* 12 */
+};
+
+enum
+{
+	CACHED_OBJECTS = sizeof(cached_objects) / sizeof(cached_objects[0])
+};
+
+/* Fills the caches, applies one change; the set of the objects that are not there any more. A ticket goes stale with them. */
+static unsigned
+forgotten_by(const char *object_kind, const char *catalog, const char *database, const char *object)
+{
+	World	   *world = active_world();
+	MetadataChange change = {1, object_kind, "alter", catalog, database, object};
+	AmoroTicket tickets[CACHED_OBJECTS];
+	AmoroEntry *entry;
+	unsigned	forgotten = 0;
+
+	for (int i = 0; i < CACHED_OBJECTS; i++)
+	{
+		AmoroCacheKind kind = cached_objects[i].kind;
+		Cache	   *cache = &world->node->cache;
+		KeyParts	parts;
+
+		assert_true(key_parts(&parts, kind, &cached_objects[i].key, cache->seed));
+		entry = entry_create(kind, &parts, "{}", 2, 1);
+		assert_true(cache_store(cache, &world->node->lease, &parts, entry, world->node->lease.generation,
+								cache_generation(cache, cache_ticket_hash(&parts))));
+		amoro_entry_release(entry);
+		assert_int_equal(amoro_cache_peek(world->node, kind, &cached_objects[i].key, &entry, &tickets[i]), AMORO_OK);
+		amoro_entry_release(entry);
+	}
+	assert_int_equal(change_feed_apply(world->node, &change, 1, 0, 1), 1);
+	for (int i = 0; i < CACHED_OBJECTS; i++)
+	{
+		AmoroTicket ticket;
+
+		if (amoro_cache_peek(world->node, cached_objects[i].kind, &cached_objects[i].key, &entry, &ticket) == AMORO_MISS)
+		{
+			forgotten |= 1U << i;
+			assert_int_equal(amoro_ticket_check(world->node, &tickets[i]), AMORO_STALE);
+		}
+		amoro_entry_release(entry);
+	}
+	world_destroy(world);
+	return forgotten;
+}
+
+/* the rule of docs/protocol.md, section 5, line by line */
+static void
+test_what_a_change_reaches(void **state)
+{
+	enum
+	{
+		SALES = 0x0db, STOCK = 0x124, THREE_NAMES = 0x1ff
+	};
+
+	assert_int_equal(forgotten_by("catalog", "lake", NULL, NULL), THREE_NAMES);
+	assert_int_equal(forgotten_by("catalog", "pond", NULL, NULL), 0);
+	assert_int_equal(forgotten_by("database", "lake", "sales", NULL), SALES);
+	assert_int_equal(forgotten_by("database", "lake", "stock", NULL), STOCK);
+	assert_int_equal(forgotten_by("template", "lake", "sales", "turbine"), SALES);
+	assert_int_equal(forgotten_by("table", "lake", "sales", "7"), 1 << 0);
+	assert_int_equal(forgotten_by("view", "lake", "sales", "8"), 1 << 1);
+	assert_int_equal(forgotten_by("partition", "lake", "sales", "7"), 1 << 3);
+	assert_int_equal(forgotten_by("partition", "lake", "sales", NULL), 1 << 3 | 1 << 4);
+	assert_int_equal(forgotten_by("device", "lake", "sales", "8"), 1 << 7);
+	assert_int_equal(forgotten_by("device", "lake", "sales", NULL), 1 << 6 | 1 << 7);
+	assert_int_equal(forgotten_by("bucket", "lake", "sales", NULL), 1 << 11);
+	assert_int_equal(forgotten_by("bucket", "lake", NULL, NULL), 1 << 11 | 1 << 12);
+	assert_int_equal(forgotten_by("authority", "lake", NULL, NULL), 1 << 9);
+	assert_int_equal(forgotten_by("authority", "", NULL, NULL), 1 << 9 | 1 << 10);
+	/* a kind from the future: by its names, in every kind */
+	assert_int_equal(forgotten_by("quota", "lake", "sales", "7"), 1 << 0 | 1 << 3 | 1 << 6 | 1 << 9 | 1 << 11);
+	assert_int_equal(forgotten_by("quota", "lake", "sales", NULL), SALES | 1 << 9 | 1 << 11);
+	assert_int_equal(forgotten_by("quota", "pond", NULL, NULL), 1 << 10);
+}
+
 /* V06: what was applied is not applied again, and what is not published yet waits */
 static void
 test_changes_apply_once_and_in_order(void **state)
@@ -473,8 +603,8 @@ load_everything(AmoroNode *node, int64_t *version, char *reason, size_t reason_s
 static void
 test_kind_that_loads_before_serving(void **state)
 {
-	static const CacheKind registry = {"table", true, load_everything};
-	static const CacheKind *const kinds[] = {&registry};
+	static const CacheKind registry = {"table", 3, true, load_everything};
+	const CacheKind *kinds[AMORO_CACHE_KIND_COUNT];
 	World	   *world = world_create(1);
 	AmoroNodeStatus status;
 	AmoroKey	key = object_key(0);
@@ -482,6 +612,8 @@ test_kind_that_loads_before_serving(void **state)
 	AmoroTicket ticket;
 
 	world_add_node(world);
+	memcpy(kinds, cache_kinds, sizeof(kinds));
+	kinds[AMORO_CACHE_TABLE] = &registry;
 	world->node->kinds = kinds;
 	load_fails = true;
 	loads_before_serving = 0;
@@ -511,6 +643,8 @@ main(void)
 		cmocka_unit_test(test_document_larger_than_the_cache),
 		cmocka_unit_test(test_changes_forget),
 		cmocka_unit_test(test_changes_apply_once_and_in_order),
+		cmocka_unit_test(test_names_of_the_kinds),
+		cmocka_unit_test(test_what_a_change_reaches),
 		SCENARIO("an overtaken load is not stored", overtaken_load_is_not_stored, RULE_LOAD_GENERATION),
 		SCENARIO("a load of another term is refused", load_of_another_term_is_refused, RULE_LOAD_TERM),
 		SCENARIO("a load older than what was applied is refused", load_older_than_applied_is_refused, RULE_LOAD_VERSION),

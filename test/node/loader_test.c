@@ -535,8 +535,10 @@ test_failures(void **state)
 	assert_int_equal(get("orders"), AMORO_OK);
 	database.breaks = 2;
 	assert_int_equal(get("lines"), AMORO_UNAVAILABLE);
-	database.sqlstate = "22023";
+	database.sqlstate = "22021";
 	assert_int_equal(get("parts"), AMORO_INVALID_ARGUMENT);
+	database.sqlstate = "22023";	/* a server that does not know the kind yet */
+	assert_int_equal(get("parts"), AMORO_UNAVAILABLE);
 	database.sqlstate = "42501";
 	assert_int_equal(get("parts"), AMORO_UNAVAILABLE);
 	database.sqlstate = "25006";

@@ -110,6 +110,9 @@ for my $case (
 	[ '/v1/tables/c/d/%C0%AF', 400, qr/not valid UTF-8/ ], [ '/v1/tables/c/d/%ED%A0%80', 400, qr/not valid UTF-8/ ],
 	[ '/v1/tables/c/d/%F4%90%80%80', 400, qr/not valid UTF-8/ ], [ '/v1/tables/c/d/%E2%82', 400, qr/not valid UTF-8/ ],
 	[ "/v1/tables/c/d/$long", 400, qr/longer than 255 characters/ ], [ "/v1/tables/c/d/$wide", 400, qr/longer than 255 characters/ ],
+	[ '/v1/users/a/b', 404 ], [ '/v1/users', 404 ], [ '/v1/users/%FF', 400, qr/name of the user is not valid UTF-8/ ],
+	[ '/v1/buckets/refresh', 404 ], [ '/v1/buckets/refresh/1/2', 404 ], [ '/v1/buckets//1', 400, qr/service is empty/ ],
+	[ '/v1/devices/c/d/', 400, qr/device is empty/ ], [ '/v1/partitions/c', 404 ], [ '/v1/partitions/c/d/', 400, qr/partition is empty/ ],
 	[ '/v1/tables/c/d/' . 'x' x 20000, 414, qr/longer than/ ])
 {
 	my ($path, $status, $message) = @$case;

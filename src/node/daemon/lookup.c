@@ -14,7 +14,8 @@
 
 enum
 {
-	MAX_ATTEMPTS = 5			/* how often changes may overtake one answer */
+	MAX_ATTEMPTS = 5,			/* how often changes may overtake one answer */
+	MAX_NAME_TEXT = 3 * (255 * 4 + 3) + 1	/* three names of 255 characters, with their quotes and dots */
 };
 
 /* A lookup that waits for the database. It lives until the loader is done, the request perhaps not so long. */
@@ -25,6 +26,7 @@ typedef struct PendingLookup
 	h2o_req_t  *request;		/* NULL: the request is gone */
 	struct PendingLookup **request_link;	/* in the request's memory; how the request finds us when it goes */
 	int			attempt;
+	const ObjectKind *kind;
 	AmoroKey	key;			/* points to names[] */
 	AmoroResult result;
 	AmoroEntry *entry;
@@ -32,7 +34,7 @@ typedef struct PendingLookup
 	char		names[];
 } PendingLookup;
 
-static void lookup_attempt(h2o_req_t *request, const AmoroKey *key, int attempt);
+static void lookup_attempt(h2o_req_t *request, const ObjectKind *kind, const AmoroKey *key, int attempt);
 
 static void
 answer_fenced(h2o_req_t *request)
@@ -114,22 +116,23 @@ begin_document(h2o_req_t *request, AmoroEntry *entry)
 }
 
 static h2o_iovec_t
-begin_answer(h2o_req_t *request, const AmoroKey *key, AmoroResult result, AmoroEntry *entry)
+begin_answer(h2o_req_t *request, const ObjectKind *kind, const AmoroKey *key, AmoroResult result, AmoroEntry *entry)
 {
+	char	   *name;
+
 	if (result == AMORO_OK)
 		return begin_document(request, entry);
+	name = h2o_mem_alloc_pool(&request->pool, MAX_NAME_TEXT);
+	object_kind_describe(key, name, MAX_NAME_TEXT);
 	if (result == AMORO_NOT_FOUND)
-		return http_answer_begin_error(request, 404, "NoSuchTableException",
-									   "table \"%s\".\"%s\".\"%s\" does not exist",
-									   key->catalog_name, key->database_name, key->object_name);
-	return http_answer_begin_error(request, 409, "TableInTransitionException",
-								   "table \"%s\".\"%s\".\"%s\" is being created or dropped",
-								   key->catalog_name, key->database_name, key->object_name);
+		return http_answer_begin_error(request, 404, kind->absent_type, "%s %s does not exist", kind->noun, name);
+	return http_answer_begin_error(request, 409, kind->transition_type, "%s %s is being created or dropped",
+								   kind->noun, name);
 }
 
 /* Answers, and takes the entry over; false when a change has overtaken what was read, so that nothing was sent. */
 static bool
-answer(h2o_req_t *request, const AmoroKey *key, AmoroResult result, AmoroEntry *entry, AmoroTicket *ticket)
+answer(h2o_req_t *request, const ObjectKind *kind, const AmoroKey *key, AmoroResult result, AmoroEntry *entry, AmoroTicket *ticket)
 {
 	HttpServer *server = http_thread_of(request)->server;
 	h2o_iovec_t body;
@@ -149,7 +152,7 @@ answer(h2o_req_t *request, const AmoroKey *key, AmoroResult result, AmoroEntry *
 		return true;
 	}
 
-	body = begin_answer(request, key, result, entry);
+	body = begin_answer(request, kind, key, result, entry);
 	http_answer_header(request, "amoro-node", server->node_name);
 	verdict = amoro_ticket_check(server->node, ticket);
 	if (verdict == AMORO_OK)
@@ -188,19 +191,27 @@ request_gone(void *link)
 		lookup->request = NULL;
 }
 
+static size_t
+name_size(const char *name)
+{
+	return name != NULL ? strlen(name) + 1 : 0;
+}
+
 static const char *
 copy_name(char **target, const char *name)
 {
 	const char *copy = *target;
 
+	if (name == NULL)
+		return NULL;
 	*target = stpcpy(*target, name) + 1;
 	return copy;
 }
 
 static void
-lookup_load(h2o_req_t *request, const AmoroKey *key, int attempt)
+lookup_load(h2o_req_t *request, const ObjectKind *kind, const AmoroKey *key, int attempt)
 {
-	size_t		names_size = strlen(key->catalog_name) + strlen(key->database_name) + strlen(key->object_name) + 3;
+	size_t		names_size = name_size(key->catalog_name) + name_size(key->database_name) + name_size(key->object_name);
 	PendingLookup *lookup = h2o_mem_alloc(sizeof(*lookup) + names_size);
 	char	   *names = lookup->names;
 
@@ -210,11 +221,12 @@ lookup_load(h2o_req_t *request, const AmoroKey *key, int attempt)
 	lookup->request_link = h2o_mem_alloc_shared(&request->pool, sizeof(*lookup->request_link), request_gone);
 	*lookup->request_link = lookup;
 	lookup->attempt = attempt;
+	lookup->kind = kind;
 	lookup->key.catalog_name = copy_name(&names, key->catalog_name);
 	lookup->key.database_name = copy_name(&names, key->database_name);
 	lookup->key.object_name = copy_name(&names, key->object_name);
 	lookup->thread->pending_lookups++;
-	amoro_cache_load(lookup->thread->server->node, AMORO_CACHE_TABLE, &lookup->key, load_finished, lookup);
+	amoro_cache_load(lookup->thread->server->node, kind->cache, &lookup->key, load_finished, lookup);
 }
 
 static void
@@ -231,8 +243,8 @@ lookup_resume(PendingLookup *lookup)
 	else
 	{
 		*lookup->request_link = NULL;
-		if (!answer(request, &lookup->key, lookup->result, lookup->entry, &lookup->ticket))
-			lookup_attempt(request, &lookup->key, lookup->attempt + 1);
+		if (!answer(request, lookup->kind, &lookup->key, lookup->result, lookup->entry, &lookup->ticket))
+			lookup_attempt(request, lookup->kind, &lookup->key, lookup->attempt + 1);
 	}
 	free(lookup);
 }
@@ -250,7 +262,7 @@ on_finished_loads(h2o_multithread_receiver_t *receiver, h2o_linklist_t *messages
 }
 
 static void
-lookup_attempt(h2o_req_t *request, const AmoroKey *key, int attempt)
+lookup_attempt(h2o_req_t *request, const ObjectKind *kind, const AmoroKey *key, int attempt)
 {
 	AmoroNode  *node = http_thread_of(request)->server->node;
 
@@ -258,23 +270,23 @@ lookup_attempt(h2o_req_t *request, const AmoroKey *key, int attempt)
 	{
 		AmoroEntry *entry = NULL;
 		AmoroTicket ticket;
-		AmoroResult result = amoro_cache_peek(node, AMORO_CACHE_TABLE, key, &entry, &ticket);
+		AmoroResult result = amoro_cache_peek(node, kind->cache, key, &entry, &ticket);
 
 		if (result == AMORO_MISS)
 		{
-			lookup_load(request, key, attempt);
+			lookup_load(request, kind, key, attempt);
 			return;
 		}
-		if (answer(request, key, result, entry, &ticket))
+		if (answer(request, kind, key, result, entry, &ticket))
 			return;
 	}
 	answer_unavailable(request, "the metadata changes faster than it can be read", "0");
 }
 
 void
-lookup_table(h2o_req_t *request, const AmoroKey *key)
+lookup_object(h2o_req_t *request, const ObjectKind *kind, const AmoroKey *key)
 {
-	lookup_attempt(request, key, 0);
+	lookup_attempt(request, kind, key, 0);
 }
 
 void

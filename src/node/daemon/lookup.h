@@ -9,9 +9,10 @@
 
 #include "amoro_node.h"
 #include "http_server.h"
+#include "object_kind.h"
 
-/* Answers with the document of a table, now or, when it has to be loaded, later. */
-extern void lookup_table(h2o_req_t *request, const AmoroKey *key);
+/* Answers with the document of an object, now or, when it has to be loaded, later. */
+extern void lookup_object(h2o_req_t *request, const ObjectKind *kind, const AmoroKey *key);
 
 /* Readies a thread for lookups that come back from the loaders. */
 extern void lookup_attach(HttpThread *thread);

@@ -11,21 +11,20 @@
 #include "http_answer.h"
 #include "lookup.h"
 #include "metrics.h"
+#include "object_kind.h"
 #include "object_name.h"
 #include "status.h"
 
 /* Three names of 255 characters, each of them four bytes, each of those written as %XX, and room for the rest. */
 enum
 {
-	MAX_PATH_LENGTH = 3 * 255 * 4 * 3 + 1024,
-	TABLE_SEGMENTS = 3
+	MAX_PATH_LENGTH = 3 * 255 * 4 * 3 + 1024
 };
 
 typedef struct Route
 {
-	const char *path;			/* one that ends with a slash has names after it */
+	const char *path;
 	void		(*answer) (h2o_req_t *request);
-	void		(*answer_names) (h2o_req_t *request, h2o_iovec_t names);
 } Route;
 
 static void
@@ -56,19 +55,19 @@ split_segments(h2o_iovec_t names, h2o_iovec_t *segments, int size)
 }
 
 static void
-answer_table(h2o_req_t *request, h2o_iovec_t names)
+answer_object(h2o_req_t *request, const ObjectKind *kind, h2o_iovec_t names)
 {
-	static const char *const labels[TABLE_SEGMENTS] = {"catalog", "database", "table"};
-	h2o_iovec_t segments[TABLE_SEGMENTS];
-	char	   *decoded[TABLE_SEGMENTS];
+	h2o_iovec_t segments[MAX_OBJECT_NAMES];
+	char	   *decoded[MAX_OBJECT_NAMES] = {NULL};
 	char	   *space = h2o_mem_alloc_pool(&request->pool, names.len + 1);
+	int			count = object_kind_names(kind);
 
-	if (split_segments(names, segments, TABLE_SEGMENTS) != TABLE_SEGMENTS)
+	if (split_segments(names, segments, MAX_OBJECT_NAMES) != count)
 	{
 		answer_not_found(request);
 		return;
 	}
-	for (int i = 0; i < TABLE_SEGMENTS; i++)
+	for (int i = 0; i < count; i++)
 	{
 		const char *problem;
 
@@ -78,18 +77,17 @@ answer_table(h2o_req_t *request, h2o_iovec_t names)
 		if (problem != NULL)
 		{
 			http_answer_send(request, http_answer_begin_error(request, 400, "BadRequestException",
-															  "the name of the %s %s", labels[i], problem));
+															  "the name of the %s %s", kind->labels[i], problem));
 			return;
 		}
 	}
-	lookup_table(request, &(AmoroKey) {decoded[0], decoded[1], decoded[2]});
+	lookup_object(request, kind, &(AmoroKey) {decoded[0], decoded[1], decoded[2]});
 }
 
 static const Route routes[] = {
-	{"/v1/tables/", NULL, answer_table},
-	{"/healthz", status_answer_health, NULL},
-	{"/metrics", metrics_answer, NULL},
-	{"/v1/status", status_answer, NULL},
+	{"/healthz", status_answer_health},
+	{"/metrics", metrics_answer},
+	{"/v1/status", status_answer},
 };
 
 /* The path without query; without scheme and authority, which a proxy may have sent. */
@@ -113,14 +111,12 @@ request_path(const h2o_req_t *request)
 }
 
 static const Route *
-find_route(h2o_iovec_t path, size_t *length)
+find_route(h2o_iovec_t path)
 {
 	for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++)
 	{
-		*length = strlen(routes[i].path);
-		if (routes[i].answer_names != NULL ? path.len > *length : path.len == *length)
-			if (memcmp(path.base, routes[i].path, *length) == 0)
-				return &routes[i];
+		if (h2o_memis(path.base, path.len, routes[i].path, strlen(routes[i].path)))
+			return &routes[i];
 	}
 	return NULL;
 }
@@ -139,20 +135,20 @@ int
 route_request(h2o_handler_t *handler, h2o_req_t *request)
 {
 	h2o_iovec_t path = request_path(request);
-	size_t		length;
-	const Route *route = find_route(path, &length);
+	const ObjectKind *kind = object_kind_of_path(path.base, path.len);
+	const Route *route = kind == NULL ? find_route(path) : NULL;
 
 	if (path.len > MAX_PATH_LENGTH)
 		http_answer_send(request, http_answer_begin_error(request, 414, "RequestUriTooLongException",
 														  "no path that means something is longer than %d bytes",
 														  MAX_PATH_LENGTH));
-	else if (route == NULL)
+	else if (route == NULL && kind == NULL)
 		answer_not_found(request);
 	else if (!h2o_memis(request->method.base, request->method.len, H2O_STRLIT("GET")) &&
 			 !h2o_memis(request->method.base, request->method.len, H2O_STRLIT("HEAD")))
 		answer_wrong_method(request);
-	else if (route->answer_names != NULL)
-		route->answer_names(request, h2o_iovec_init(path.base + length, path.len - length));
+	else if (kind != NULL)
+		answer_object(request, kind, h2o_iovec_init(path.base + strlen(kind->path), path.len - strlen(kind->path)));
 	else
 		route->answer(request);
 	return 0;

@@ -34,17 +34,24 @@ typedef enum AmoroResult
 	AMORO_UNAVAILABLE,			/* not in memory, and the database could not be asked in time */
 	AMORO_STALE,				/* amoro_ticket_check: a change overtook the answer; get it again */
 	AMORO_MISS,					/* amoro_cache_peek: not in memory; load it */
-	AMORO_INVALID_ARGUMENT		/* no such kind, or a name that no object can have */
+	AMORO_INVALID_ARGUMENT		/* no such kind, or names that no object of it can have */
 } AmoroResult;
 
-/* Kinds of cache. A miss in a kind means "ask" or "not there"; see amoro_cache_kind_name. */
+/* Kinds of cache, with the names that make up a key of each. */
 typedef enum AmoroCacheKind
 {
-	AMORO_CACHE_TABLE = 0,
+	AMORO_CACHE_TABLE = 0,		/* catalog, database, table */
+	AMORO_CACHE_PARTITION,		/* catalog, database, number of the slot */
+	AMORO_CACHE_DEVICE,			/* catalog, database, path of the device */
+	AMORO_CACHE_AUTHORITY,		/* user */
+	AMORO_CACHE_BUCKET,			/* service, number of the bucket */
 	AMORO_CACHE_KIND_COUNT
 } AmoroCacheKind;
 
-/* The name of an object, in parts that are never glued together; names end at their NUL. */
+/*
+ * The name of an object, in parts that are never glued together; names end at their NUL. A kind takes as many as it
+ * has, in this order; those that it has not are NULL or empty.
+ */
 typedef struct AmoroKey
 {
 	const char *catalog_name;

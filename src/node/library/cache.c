@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define FIRST_BUCKET_COUNT 64
+#define ALL_KINDS (~0U)
 #define LEAST_SHARD_BYTES ((size_t) 1 << 20)
 
 /* The shard, the bucket and the generation take different bits of the hash. */
@@ -209,9 +210,9 @@ cache_forget(Cache *cache, AmoroCacheKind kind, const KeyParts *key)
 	atomic_fetch_add_explicit(generation, 1, memory_order_seq_cst);
 }
 
-/* Removes every entry of the catalog, or of the database; all of them when catalog_name is NULL. */
+/* Removes the entries of these kinds: of the catalog, or of the database; all of them when catalog_name is NULL. */
 static void
-sweep(Cache *cache, const char *catalog_name, const char *database_name)
+sweep(Cache *cache, CacheKindSet kinds, const char *catalog_name, const char *database_name)
 {
 	for (size_t i = 0; i < cache->shard_count; i++)
 	{
@@ -224,12 +225,13 @@ sweep(Cache *cache, const char *catalog_name, const char *database_name)
 
 			while (*link != NULL)
 			{
-				if (catalog_name != NULL && !entry_in_database(*link, catalog_name, database_name))
+				if ((kinds & 1U << (*link)->kind) == 0 ||
+					(catalog_name != NULL && !entry_in_database(*link, catalog_name, database_name)))
 				{
 					link = &(*link)->next;
 					continue;
 				}
-				if (catalog_name != NULL)
+				if (kinds != ALL_KINDS)
 					shard->invalidations[(*link)->kind]++;
 				remove_entry(shard, link);
 			}
@@ -238,6 +240,7 @@ sweep(Cache *cache, const char *catalog_name, const char *database_name)
 	}
 }
 
+/* Of one database; of all of them when database_name is NULL. */
 static void
 raise_database_generations(Cache *cache, const char *catalog_name, const char *database_name)
 {
@@ -256,17 +259,23 @@ raise_database_generations(Cache *cache, const char *catalog_name, const char *d
 }
 
 void
-cache_forget_database(Cache *cache, const char *catalog_name, const char *database_name)
+cache_forget_database(Cache *cache, CacheKindSet kinds, const char *catalog_name, const char *database_name)
 {
 	raise_database_generations(cache, catalog_name, database_name);
-	sweep(cache, catalog_name, database_name);
+	sweep(cache, kinds, catalog_name, database_name);
 	raise_database_generations(cache, catalog_name, database_name);
+}
+
+void
+cache_forget_kind(Cache *cache, AmoroCacheKind kind)
+{
+	cache_forget_database(cache, 1U << kind, NULL, NULL);
 }
 
 void
 cache_clear(Cache *cache)
 {
-	sweep(cache, NULL, NULL);
+	sweep(cache, ALL_KINDS, NULL, NULL);
 }
 
 int64_t
@@ -317,7 +326,7 @@ cache_destroy(Cache *cache)
 			cache->shard_count = i;
 			break;
 		}
-	sweep(cache, NULL, NULL);
+	sweep(cache, ALL_KINDS, NULL, NULL);
 	for (size_t i = 0; i < cache->shard_count; i++)
 	{
 		free(cache->shards[i].buckets);

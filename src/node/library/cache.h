@@ -19,6 +19,9 @@
 #define CACHE_DATABASE_GENERATIONS 1024
 #define CACHE_MAX_SHARDS 64
 
+/* A set of kinds: bits 1 << kind. */
+typedef unsigned CacheKindSet;
+
 typedef struct CacheShard
 {
 	pthread_mutex_t lock;
@@ -57,8 +60,10 @@ extern AmoroEntry *cache_find(Cache *cache, AmoroCacheKind kind, const KeyParts 
 extern bool cache_store(Cache *cache, const Lease *lease, const KeyParts *key, AmoroEntry *entry,
 						uint64_t lease_generation, uint64_t key_generation);
 extern void cache_forget(Cache *cache, AmoroCacheKind kind, const KeyParts *key);
-/* Everything of one database, or of a whole catalog when database_name is NULL. */
-extern void cache_forget_database(Cache *cache, const char *catalog_name, const char *database_name);
+/* Everything of one database, or of a whole catalog when database_name is NULL, in the kinds of that set. */
+extern void cache_forget_database(Cache *cache, CacheKindSet kinds, const char *catalog_name, const char *database_name);
+/* Everything of one kind. */
+extern void cache_forget_kind(Cache *cache, AmoroCacheKind kind);
 /* Everything; the generation of the lease is what keeps loads out. */
 extern void cache_clear(Cache *cache);
 /* Adds the figures of all shards to status. */

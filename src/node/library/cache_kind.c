@@ -6,6 +6,10 @@
 
 const CacheKind *const cache_kinds[AMORO_CACHE_KIND_COUNT] = {
 	[AMORO_CACHE_TABLE] = &table_cache,
+	[AMORO_CACHE_PARTITION] = &partition_cache,
+	[AMORO_CACHE_DEVICE] = &device_cache,
+	[AMORO_CACHE_AUTHORITY] = &authority_cache,
+	[AMORO_CACHE_BUCKET] = &bucket_cache,
 };
 
 const char *

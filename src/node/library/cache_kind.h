@@ -14,6 +14,7 @@ typedef struct CacheKind
 {
 	/* as amoro_cache_kind_name shows it, metadata_lookup() takes it and changes call it */
 	const char *name;
+	int			names;			/* how many of the names of a key it has */
 	/* everything is loaded before the node serves, so what is not in memory does not exist; else the database is asked */
 	bool		miss_is_absent;
 	/*
@@ -24,6 +25,10 @@ typedef struct CacheKind
 } CacheKind;
 
 extern const CacheKind table_cache;
+extern const CacheKind partition_cache;
+extern const CacheKind device_cache;
+extern const CacheKind authority_cache;
+extern const CacheKind bucket_cache;
 extern const CacheKind *const cache_kinds[AMORO_CACHE_KIND_COUNT];
 
 #endif							/* AMORO_CACHE_KIND_H */

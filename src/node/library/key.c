@@ -4,7 +4,10 @@
  */
 #include "key.h"
 
+#include <stdio.h>
 #include <string.h>
+
+#include "cache_kind.h"
 
 /* Folds the 128-bit product of two words: every bit of the input reaches every bit of the result. */
 static inline uint64_t
@@ -43,14 +46,24 @@ key_parts(KeyParts *parts, AmoroCacheKind kind, const AmoroKey *key, uint64_t se
 	{
 		size_t		size = text[i] ? strnlen(text[i], KEY_PART_LIMIT + 1) : 0;
 
-		if (size == 0 || size > KEY_PART_LIMIT)
+		if ((size > 0) != (i < cache_kinds[kind]->names) || size > KEY_PART_LIMIT)
 			return false;
-		parts->text[i] = text[i];
+		parts->text[i] = size > 0 ? text[i] : "";
 		parts->size[i] = (uint16_t) size;
 	}
-	parts->database_hash = hash_text(hash_text(seed, text[0], parts->size[0]), text[1], parts->size[1]);
-	parts->hash = hash_text(parts->database_hash + (uint64_t) kind, text[2], parts->size[2]);
+	parts->database_hash = hash_text(hash_text(seed, text[0], parts->size[0]), parts->text[1], parts->size[1]);
+	parts->hash = hash_text(parts->database_hash + (uint64_t) kind, parts->text[2], parts->size[2]);
 	return true;
+}
+
+void
+key_describe(const KeyParts *parts, char *text, size_t size)
+{
+	size_t		length = 0;
+
+	text[0] = '\0';
+	for (int i = 0; i < 3 && parts->size[i] > 0 && length < size; i++)
+		length += (size_t) snprintf(text + length, size - length, "%s\"%s\"", i > 0 ? "." : "", parts->text[i]);
 }
 
 uint64_t

@@ -84,7 +84,9 @@ load_create(AmoroCacheKind kind, const KeyParts *key, NodeTime deadline)
 		load->key.text[i] = name;
 		name += key->size[i] + 1;
 	}
-	load->names_key = (AmoroKey) {load->key.text[0], load->key.text[1], load->key.text[2]};
+	load->names_key = (AmoroKey) {
+		load->key.text[0], key->size[1] > 0 ? load->key.text[1] : NULL, key->size[2] > 0 ? load->key.text[2] : NULL
+	};
 	return load;
 }
 
@@ -269,6 +271,7 @@ note_failure(AmoroNode *node, Load *load, const char *message)
 {
 	Loader	   *loader = &node->loader;
 	NodeTime	now = clock_now(&node->clock);
+	char		name[300];
 	bool		log;
 
 	atomic_fetch_add_explicit(&node->counters[load->kind].load_failures, 1, memory_order_relaxed);
@@ -277,9 +280,9 @@ note_failure(AmoroNode *node, Load *load, const char *message)
 	if (log)
 		loader->failure_logged = now;
 	pthread_mutex_unlock(&loader->lock);
+	key_describe(&load->key, name, sizeof(name));
 	if (log)
-		node_log(node, AMORO_LOG_WARNING, "could not read %s \"%s\".\"%s\".\"%s\": %s", node->kinds[load->kind]->name,
-				 load->key.text[0], load->key.text[1], load->key.text[2], message);
+		node_log(node, AMORO_LOG_WARNING, "could not read %s %s: %s", node->kinds[load->kind]->name, name, message);
 }
 
 static TransportStatus
@@ -330,7 +333,8 @@ after_failure(LoadWorker *worker, Load *load, TransportStatus status, const Tran
 	bool		useless = status != TRANSPORT_REFUSED || connection_is_useless(failure->sqlstate);
 
 	*result = AMORO_UNAVAILABLE;
-	if (status == TRANSPORT_REFUSED && strncmp(failure->sqlstate, "22", 2) == 0)
+	/* 22023: a kind that the server does not know, being older than this node */
+	if (status == TRANSPORT_REFUSED && strncmp(failure->sqlstate, "22", 2) == 0 && strcmp(failure->sqlstate, "22023") != 0)
 	{
 		*result = AMORO_INVALID_ARGUMENT;	/* no name that the server could have */
 		return LOAD_STEP_DONE;

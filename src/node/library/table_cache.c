@@ -1,11 +1,12 @@
 /*
  * table_cache.c
- *		Definitions of tables. They come in when somebody asks for them: a miss means nothing.
+ *		Definitions of tables, and of views over them. They come in when somebody asks for them: a miss means nothing.
  */
 #include "cache_kind.h"
 
 const CacheKind table_cache = {
 	.name = "table",
+	.names = 3,
 	.miss_is_absent = false,
 	.load_before_serving = NULL,
 };

@@ -1,0 +1,12 @@
+/*
+ * authority_cache.c
+ *		What a user may do.
+ */
+#include "cache_kind.h"
+
+const CacheKind authority_cache = {
+	.name = "authority",
+	.names = 1,
+	.miss_is_absent = false,
+	.load_before_serving = NULL,
+};

@@ -1,0 +1,13 @@
+/*
+ * device_cache.c
+ *		Schemas of devices, of which there may be millions:
+ *		they come in when somebody asks for them. A miss means nothing.
+ */
+#include "cache_kind.h"
+
+const CacheKind device_cache = {
+	.name = "device",
+	.names = 3,
+	.miss_is_absent = false,
+	.load_before_serving = NULL,
+};
