@@ -4,11 +4,12 @@
  */
 #include "postgres.h"
 
+#include "database_content.h"
 #include "error_codes.h"
 #include "object_action.h"
 #include "procedure_sql.h"
 
-/* Tables that one step of a cascading drop deletes: a step is short, whatever the size of the database. */
+/* Rows that one step of a cascading drop deletes: a step is short, whatever the size of the database. */
 #define DROP_BATCH 1000
 
 static MetadataChange
@@ -123,36 +124,17 @@ database_create_commit(Procedure *procedure)
 	return ACTION_NEXT;
 }
 
-/* A procedure on a table in the database, submitted in a snapshot that did not see ours, is in the way (P05). */
+/* A procedure on something in the database, submitted in a snapshot that did not see ours, is in the way (P05). */
 static void
 require_no_procedure_below(const Procedure *procedure)
 {
 	SqlArgument arguments[] = {
-		sql_text(procedure->catalog_name), sql_text(procedure->database_name),
-		sql_bigint(procedure->procedure_id)
+		sql_text(procedure->catalog_name), sql_text(procedure->database_name)
 	};
 
-	if (procedure_sql("SELECT min(procedure_id) FROM amoro_meta.procedure_claim"
-					  " WHERE object_kind = 'table' AND catalog_name = $1 AND database_name = $2"
-					  " AND procedure_id <> $3",
-					  SPI_OK_SELECT, lengthof(arguments), arguments) > 0 && !result_is_null(0, 1))
+	procedure_sql("SELECT amoro_meta.procedure_below($1, $2)", SPI_OK_SELECT, lengthof(arguments), arguments);
+	if (!result_is_null(0, 1))
 		raise_database_in_transition(procedure->database_name, result_bigint(0, 1));
-}
-
-static void
-require_empty_database(const Procedure *procedure)
-{
-	SqlArgument id = sql_bigint(procedure->object_id);
-
-	if (procedure_sql("SELECT table_name FROM amoro_meta.table_metadata WHERE database_id = $1 LIMIT 1",
-					  SPI_OK_SELECT, 1, &id) > 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST),
-				 errmsg("database \"%s\".\"%s\" is not empty", procedure->catalog_name, procedure->database_name),
-				 errdetail("It has the table \"%s\".", result_text(0, 1)),
-				 errhint("SELECT drop_database(%s, %s, cascade => true)",
-						 quote_literal_cstr(procedure->catalog_name),
-						 quote_literal_cstr(procedure->database_name))));
 }
 
 /* One marker for all: readers of any table in the database see it. */
@@ -166,44 +148,21 @@ database_drop_mark(Procedure *procedure)
 	database_require_normal(procedure->object_id, procedure->database_name);
 	require_no_procedure_below(procedure);
 	if (!argument_boolean(procedure, "cascade"))
-		require_empty_database(procedure);
+		database_require_empty(procedure->object_id, procedure->catalog_name, procedure->database_name);
 	procedure_sql("UPDATE amoro_meta.database SET state = 'pre_drop', procedure_id = $2 WHERE database_id = $1",
 				  SPI_OK_UPDATE, lengthof(arguments), arguments);
 	append_database_change(procedure, "pre_drop");
 	return ACTION_NEXT;
 }
 
-/* Deletes the next tables of the database and logs each; returns how many. */
+/* Deletes what comes next of all that hangs on the database; returns how many rows. */
 static int
-drop_some_tables(Procedure *procedure)
+drop_some_content(Procedure *procedure)
 {
-	SqlArgument arguments[] = {sql_bigint(procedure->object_id), sql_integer(DROP_BATCH)};
-	MetadataChange *changes;
-	int			count;
+	ChangeList	changes = {0};
+	int			count = database_drop_some(procedure, DROP_BATCH, &changes);
 
-	/* the runtimes first, which have locks to wait for */
-	procedure_sql("SELECT amoro_meta.remove_table_runtimes(ARRAY"
-				  " (SELECT table_id FROM amoro_meta.table_metadata WHERE database_id = $1"
-				  "  ORDER BY table_id LIMIT $2), 'the table was dropped')",
-				  SPI_OK_SELECT, lengthof(arguments), arguments);
-	count = (int) procedure_sql("DELETE FROM amoro_meta.table_metadata WHERE table_id IN"
-								" (SELECT table_id FROM amoro_meta.table_metadata WHERE database_id = $1"
-								"  ORDER BY table_id LIMIT $2)"
-								" RETURNING table_id, table_name,"
-								" jsonb_build_object('purge', false, 'location', definition->'location')",
-								SPI_OK_DELETE_RETURNING, lengthof(arguments), arguments);
-	if (count == 0)
-		return 0;
-	changes = palloc_array(MetadataChange, count);
-	for (int i = 0; i < count; i++)
-	{
-		changes[i] = database_change(procedure, "drop");
-		changes[i].object_kind = "table";
-		changes[i].object_id = result_bigint(i, 1);
-		changes[i].table_name = result_text(i, 2);
-		changes[i].detail = result_jsonb(i, 3);
-	}
-	procedure_append(procedure, changes, count);
+	procedure_append_list(procedure, &changes);
 	return count;
 }
 
@@ -212,8 +171,8 @@ database_drop_begin(Procedure *procedure)
 {
 	lock_marked_database(procedure);
 	if (!argument_boolean(procedure, "cascade"))
-		require_empty_database(procedure);
-	(void) drop_some_tables(procedure);
+		database_require_empty(procedure->object_id, procedure->catalog_name, procedure->database_name);
+	(void) drop_some_content(procedure);
 	return ACTION_NEXT;
 }
 
@@ -224,10 +183,27 @@ database_drop_continue(Procedure *procedure)
 	SqlArgument id = sql_bigint(procedure->object_id);
 	SqlArgument name[] = {sql_text(procedure->catalog_name), sql_text(procedure->database_name)};
 
-	if (drop_some_tables(procedure) > 0)
+	if (drop_some_content(procedure) > 0)
 		return ACTION_AGAIN;
 	procedure_sql("SELECT amoro_meta.drop_blockers($1, $2)", SPI_OK_SELECT, lengthof(name), name);
 	procedure_sql("DELETE FROM amoro_meta.database WHERE database_id = $1", SPI_OK_DELETE, 1, &id);
 	append_database_change(procedure, "drop");
 	return ACTION_NEXT;
+}
+
+/* See object_action.h. */
+void
+database_unmark(int64 procedure_id, ChangeList *changes)
+{
+	SqlArgument id = sql_bigint(procedure_id);
+
+	procedure_sql("SELECT c.catalog_name, d.database_name, NULL::text, d.database_id"
+				  " FROM amoro_meta.database d JOIN amoro_meta.catalog c USING (catalog_id)"
+				  " WHERE d.procedure_id = $1 ORDER BY d.database_id FOR UPDATE OF d",
+				  SPI_OK_SELECT, 1, &id);
+	object_rolled_back("database", changes);
+	procedure_sql("DELETE FROM amoro_meta.database WHERE procedure_id = $1 AND state = 'pre_create'",
+				  SPI_OK_DELETE, 1, &id);
+	procedure_sql("UPDATE amoro_meta.database SET state = 'normal', procedure_id = NULL WHERE procedure_id = $1",
+				  SPI_OK_UPDATE, 1, &id);
 }

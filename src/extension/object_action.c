@@ -19,12 +19,15 @@ object_undo_nothing(Procedure *procedure)
 	return ACTION_NEXT;
 }
 
-/* Collects a change for each row of the last result: catalog, database, table name (or NULL), id. */
-static int
-rollback_changes(const char *object_kind, MetadataChange *changes)
+/*
+ * object_rolled_back collects a change for each row of the last result. See the header.
+ */
+void
+object_rolled_back(const char *object_kind, ChangeList *changes)
 {
 	for (uint64 row = 0; row < SPI_processed; row++)
-		changes[row] = (MetadataChange) {
+	{
+		MetadataChange change = {
 			.object_kind = object_kind,
 			.operation = "rollback",
 			.catalog_name = result_text(row, 1),
@@ -32,8 +35,16 @@ rollback_changes(const char *object_kind, MetadataChange *changes)
 			.table_name = result_text(row, 3),
 			.object_id = result_bigint(row, 4)
 		};
-	return (int) SPI_processed;
+
+		change_list_add(changes, change);
+	}
 }
+
+/* Whoever has tables with markers has a line here, in the order of the locks: from the database to what is in it. */
+static void (*const unmark_functions[]) (int64 procedure_id, ChangeList *changes) = {
+	database_unmark,
+	table_unmark,
+};
 
 /*
  * object_unmark takes back every marker of the procedure. It looks for the markers
@@ -42,35 +53,10 @@ rollback_changes(const char *object_kind, MetadataChange *changes)
 ActionResult
 object_unmark(Procedure *procedure)
 {
-	SqlArgument id = sql_bigint(procedure->procedure_id);
-	MetadataChange *changes;
-	int			count;
+	ChangeList	changes = {0};
 
-	procedure_sql("SELECT c.catalog_name, d.database_name, t.table_name, t.table_id"
-				  " FROM amoro_meta.table_metadata t"
-				  " JOIN amoro_meta.database d USING (database_id)"
-				  " JOIN amoro_meta.catalog c USING (catalog_id)"
-				  " WHERE t.procedure_id = $1 ORDER BY t.table_id FOR UPDATE OF t",
-				  SPI_OK_SELECT, 1, &id);
-	changes = palloc_array(MetadataChange, SPI_processed);
-	count = rollback_changes("table", changes);
-
-	procedure_sql("SELECT c.catalog_name, d.database_name, NULL::text, d.database_id"
-				  " FROM amoro_meta.database d JOIN amoro_meta.catalog c USING (catalog_id)"
-				  " WHERE d.procedure_id = $1 ORDER BY d.database_id FOR UPDATE OF d",
-				  SPI_OK_SELECT, 1, &id);
-	changes = repalloc(changes, sizeof(MetadataChange) * (count + SPI_processed));
-	count += rollback_changes("database", changes + count);
-
-	procedure_sql("DELETE FROM amoro_meta.table_metadata WHERE procedure_id = $1 AND state = 'pre_create'",
-				  SPI_OK_DELETE, 1, &id);
-	procedure_sql("UPDATE amoro_meta.table_metadata SET state = 'normal', procedure_id = NULL WHERE procedure_id = $1",
-				  SPI_OK_UPDATE, 1, &id);
-	procedure_sql("DELETE FROM amoro_meta.database WHERE procedure_id = $1 AND state = 'pre_create'",
-				  SPI_OK_DELETE, 1, &id);
-	procedure_sql("UPDATE amoro_meta.database SET state = 'normal', procedure_id = NULL WHERE procedure_id = $1",
-				  SPI_OK_UPDATE, 1, &id);
-	if (count > 0)
-		procedure_append(procedure, changes, count);
+	for (int i = 0; i < lengthof(unmark_functions); i++)
+		unmark_functions[i] (procedure->procedure_id, &changes);
+	procedure_append_list(procedure, &changes);
 	return ACTION_NEXT;
 }

@@ -15,6 +15,7 @@ extern ActionResult database_drop_begin(Procedure *procedure);
 extern ActionResult database_drop_continue(Procedure *procedure);
 /* Raises 42704 unless the database is there, and AM401 when a procedure works on it. */
 extern void database_require_normal(int64 database_id, const char *database_name);
+extern void database_unmark(int64 procedure_id, ChangeList *changes);
 
 /* table_action.c */
 extern ActionResult table_create_mark(Procedure *procedure);
@@ -25,11 +26,17 @@ extern ActionResult table_rename_mark(Procedure *procedure);
 extern ActionResult table_rename_commit(Procedure *procedure);
 extern ActionResult table_drop_mark(Procedure *procedure);
 extern ActionResult table_drop_commit(Procedure *procedure);
+extern void table_unmark(int64 procedure_id, ChangeList *changes);
 
 /* object_action.c */
 extern ActionResult object_finish(Procedure *procedure);
 extern ActionResult object_undo_nothing(Procedure *procedure);
 /* Takes back every marker of the procedure: what was being created goes, what was there is as before. */
 extern ActionResult object_unmark(Procedure *procedure);
+/*
+ * For functions that take back the markers of a procedure in tables of their own, X_unmark, which are listed in
+ * object_action.c: collects a change for each row of the last result, which has catalog, database, name (NULL: none), id.
+ */
+extern void object_rolled_back(const char *object_kind, ChangeList *changes);
 
 #endif							/* AMORO_META_OBJECT_ACTION_H */

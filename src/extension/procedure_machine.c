@@ -101,6 +101,25 @@ procedure_append(Procedure *procedure, MetadataChange *changes, int count)
 	procedure->appended_version = change_append(changes, count);
 }
 
+void
+change_list_add(ChangeList *list, MetadataChange change)
+{
+	if (list->count == list->room)
+	{
+		list->room = Max(16, 2 * list->room);
+		list->changes = list->changes == NULL ? palloc_array(MetadataChange, list->room) :
+			repalloc_array(list->changes, MetadataChange, list->room);
+	}
+	list->changes[list->count++] = change;
+}
+
+void
+procedure_append_list(Procedure *procedure, ChangeList *list)
+{
+	if (list->count > 0)
+		procedure_append(procedure, list->changes, list->count);
+}
+
 static JsonbValue *
 argument(const Procedure *procedure, const char *name, enum jbvType type)
 {

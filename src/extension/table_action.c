@@ -7,6 +7,7 @@
  */
 #include "postgres.h"
 
+#include "database_content.h"
 #include "definition.h"
 #include "error_codes.h"
 #include "object_action.h"
@@ -313,4 +314,65 @@ table_drop_commit(Procedure *procedure)
 	procedure_sql("SELECT amoro_meta.drop_blockers($1, $2, $3)", SPI_OK_SELECT, lengthof(name), name);
 	append_table_change(procedure, "drop", detail);
 	return ACTION_NEXT;
+}
+
+/* See database_content.h. */
+char *
+table_find_one(int64 database_id)
+{
+	SqlArgument id = sql_bigint(database_id);
+
+	if (procedure_sql("SELECT table_name FROM amoro_meta.table_metadata WHERE database_id = $1 LIMIT 1",
+					  SPI_OK_SELECT, 1, &id) == 0)
+		return NULL;
+	return result_text(0, 1);
+}
+
+/* Deletes the next tables of a database and logs each, with what whoever removes the files needs. */
+int
+table_drop_some(const Procedure *procedure, int limit, ChangeList *changes)
+{
+	SqlArgument arguments[] = {sql_bigint(procedure->object_id), sql_integer(limit)};
+	int			count;
+
+	/* the runtimes first, which have locks to wait for */
+	procedure_sql("SELECT amoro_meta.remove_table_runtimes(ARRAY"
+				  " (SELECT table_id FROM amoro_meta.table_metadata WHERE database_id = $1"
+				  "  ORDER BY table_id LIMIT $2), 'the table was dropped')",
+				  SPI_OK_SELECT, lengthof(arguments), arguments);
+	count = (int) procedure_sql("DELETE FROM amoro_meta.table_metadata WHERE table_id IN"
+								" (SELECT table_id FROM amoro_meta.table_metadata WHERE database_id = $1"
+								"  ORDER BY table_id LIMIT $2)"
+								" RETURNING table_id, table_name,"
+								" jsonb_build_object('purge', false, 'location', definition->'location')",
+								SPI_OK_DELETE_RETURNING, lengthof(arguments), arguments);
+	for (int i = 0; i < count; i++)
+	{
+		MetadataChange change = table_change(procedure, "drop");
+
+		change.object_id = result_bigint(i, 1);
+		change.table_name = result_text(i, 2);
+		change.detail = result_jsonb(i, 3);
+		change_list_add(changes, change);
+	}
+	return count;
+}
+
+/* See object_action.h. */
+void
+table_unmark(int64 procedure_id, ChangeList *changes)
+{
+	SqlArgument id = sql_bigint(procedure_id);
+
+	procedure_sql("SELECT c.catalog_name, d.database_name, t.table_name, t.table_id"
+				  " FROM amoro_meta.table_metadata t"
+				  " JOIN amoro_meta.database d USING (database_id)"
+				  " JOIN amoro_meta.catalog c USING (catalog_id)"
+				  " WHERE t.procedure_id = $1 ORDER BY t.table_id FOR UPDATE OF t",
+				  SPI_OK_SELECT, 1, &id);
+	object_rolled_back("table", changes);
+	procedure_sql("DELETE FROM amoro_meta.table_metadata WHERE procedure_id = $1 AND state = 'pre_create'",
+				  SPI_OK_DELETE, 1, &id);
+	procedure_sql("UPDATE amoro_meta.table_metadata SET state = 'normal', procedure_id = NULL WHERE procedure_id = $1",
+				  SPI_OK_UPDATE, 1, &id);
 }

@@ -164,23 +164,39 @@ COMMENT ON FUNCTION create_database(text, text, jsonb, uuid, interval) IS
 	'Errors: 42704 no such catalog, 42710 there is one, AM401 a procedure works on it, AM005, 0A000, 22004, 22023, 25006';
 REVOKE ALL ON FUNCTION create_database(text, text, jsonb, uuid, interval) FROM PUBLIC;
 
-CREATE FUNCTION amoro_meta.refuse_procedures_below(procedure_id bigint, catalog_name text, database_name text) RETURNS void
+-- Claims below a database have its names; those of nodes, users and the like do not.
+CREATE FUNCTION amoro_meta.procedure_below(catalog_name text, database_name text) RETURNS bigint
+	LANGUAGE sql VOLATILE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+	SELECT min(q.procedure_id) FROM amoro_meta.procedure_claim q
+	WHERE q.object_kind IN ('table', 'device', 'template', 'partition', 'ttl') AND q.catalog_name = procedure_below.catalog_name
+		AND q.database_name = procedure_below.database_name
+	$$;
+COMMENT ON FUNCTION amoro_meta.procedure_below(text, text) IS 'a procedure that works on something in the database, or null';
+REVOKE ALL ON FUNCTION amoro_meta.procedure_below(text, text) FROM PUBLIC;
+
+CREATE FUNCTION amoro_meta.refuse_procedures_below(catalog_name text, database_name text) RETURNS void
 	LANGUAGE plpgsql VOLATILE
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
-	other_procedure_id bigint;
+	other_procedure_id bigint := amoro_meta.procedure_below(catalog_name, database_name);
 BEGIN
-	SELECT min(q.procedure_id) INTO other_procedure_id FROM amoro_meta.procedure_claim q
-		WHERE q.object_kind = 'table' AND q.catalog_name = refuse_procedures_below.catalog_name
-			AND q.database_name = refuse_procedures_below.database_name;
 	IF other_procedure_id IS NOT NULL THEN
 		PERFORM amoro_meta.raise_in_transition('database', amoro_meta.quoted_name(catalog_name, database_name), other_procedure_id);
 	END IF;
 END;
 $$;
-COMMENT ON FUNCTION amoro_meta.refuse_procedures_below(bigint, text, text) IS 'raises AM401 when a procedure works on a table of the database';
-REVOKE ALL ON FUNCTION amoro_meta.refuse_procedures_below(bigint, text, text) FROM PUBLIC;
+COMMENT ON FUNCTION amoro_meta.refuse_procedures_below(text, text) IS 'raises AM401 when a procedure works on something in the database';
+REVOKE ALL ON FUNCTION amoro_meta.refuse_procedures_below(text, text) FROM PUBLIC;
+
+CREATE FUNCTION amoro_meta.require_empty_database(database_id bigint, catalog_name text, database_name text) RETURNS void
+	LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
+	AS 'MODULE_PATHNAME', 'amoro_meta_require_empty_database';
+COMMENT ON FUNCTION amoro_meta.require_empty_database(bigint, text, text) IS
+	'raises 2BP01 when something keeps the database from being dropped without cascade';
+REVOKE ALL ON FUNCTION amoro_meta.require_empty_database(bigint, text, text) FROM PUBLIC;
 
 CREATE FUNCTION drop_database(catalog_name text, database_name text, cascade boolean DEFAULT false, request_id uuid DEFAULT NULL,
 							  timeout interval DEFAULT NULL) RETURNS bigint
@@ -199,25 +215,22 @@ BEGIN
 		RETURN submission.procedure_id;
 	END IF;
 	PERFORM amoro_meta.claim_name(submission.procedure_id, 'database', catalog_name, database_name, '');
-	PERFORM amoro_meta.refuse_procedures_below(submission.procedure_id, catalog_name, database_name);
+	PERFORM amoro_meta.refuse_procedures_below(catalog_name, database_name);
 	-- waits for those who are about to submit something on a table in it, then looks whether they did
 	SELECT d.database_id INTO target FROM amoro_meta.database d JOIN amoro_meta.catalog c USING (catalog_id)
 		WHERE c.catalog_name = drop_database.catalog_name AND d.database_name = drop_database.database_name FOR UPDATE OF d;
 	PERFORM amoro_meta.require_database(target, catalog_name, database_name);
-	PERFORM amoro_meta.refuse_procedures_below(submission.procedure_id, catalog_name, database_name);
-	IF NOT cascade AND EXISTS (SELECT FROM amoro_meta.table_metadata t WHERE t.database_id = target) THEN
-		RAISE EXCEPTION 'database "%"."%" is not empty', catalog_name, database_name USING ERRCODE = 'dependent_objects_still_exist',
-			DETAIL = (SELECT format('It has %s tables, one is "%s".', count(*), min(t.table_name)) FROM amoro_meta.table_metadata t
-					  WHERE t.database_id = target),
-			HINT = format('SELECT drop_database(%L, %L, cascade => true)', catalog_name, database_name);
+	PERFORM amoro_meta.refuse_procedures_below(catalog_name, database_name);
+	IF NOT cascade THEN
+		PERFORM amoro_meta.require_empty_database(target, catalog_name, database_name);
 	END IF;
 	RETURN amoro_meta.set_procedure_object(submission.procedure_id, target, jsonb_build_object('cascade', cascade));
 END;
 $$;
 COMMENT ON FUNCTION drop_database(text, text, boolean, uuid, interval) IS
-	'submits the drop of a database, cascade: with its tables, and returns the procedure''s id. request_id: a retry with the same one '
+	'submits the drop of a database, cascade: with all that is in it, and returns the procedure''s id. request_id: a retry with the same one '
 	'returns the same procedure. timeout: rolled back after it. '
-	'Errors: 42704 no such database, 2BP01 it has tables, AM401 a procedure works on it or in it, AM005, 22004, 22023, 25006';
+	'Errors: 42704 no such database, 2BP01 it is not empty, AM401 a procedure works on it or in it, AM005, 22004, 22023, 25006';
 REVOKE ALL ON FUNCTION drop_database(text, text, boolean, uuid, interval) FROM PUBLIC;
 
 CREATE FUNCTION create_table(catalog_name text, database_name text, table_name text, definition jsonb,
