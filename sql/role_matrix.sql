@@ -91,7 +91,7 @@ SELECT t.kind, t.oid::regclass, t.outcome FROM read t WHERE (t.outcome = 'allowe
 
 -- what no rule may say: these are for admins alone, and nobody who only reads or only serves changes anything
 SELECT a.kind, f.name FROM allowed a JOIN member_function f USING (oid)
-	WHERE a.kind <> 'admin' AND f.name ~ '^(create|alter|drop)_(catalog|optimizer)|^(grant|revoke)_access|^adopt_|^import_' ORDER BY 1, 2;
+	WHERE a.kind <> 'admin' AND f.name ~ '^(create|alter|rename|drop)_(catalog|optimizer|user|role)|^(grant|revoke)_|^adopt_|^import_' ORDER BY 1, 2;
 SELECT a.kind, f.name FROM allowed a JOIN member_function f USING (oid)
 	WHERE a.kind IN ('reader', 'node') AND f.name ~ '^(create|alter|rename|drop|remove|cancel|start|finish|purge|end|force|report|confirm)_' ORDER BY 1, 2;
 SELECT DISTINCT a.kind, f.name FROM allowed a JOIN member_function f USING (oid) WHERE a.kind IN ('writer', 'optimizer', 'node')

@@ -4,6 +4,7 @@
  */
 #include "postgres.h"
 
+#include "authority_action.h"
 #include "object_action.h"
 #include "procedure_sql.h"
 
@@ -44,6 +45,7 @@ object_rolled_back(const char *object_kind, ChangeList *changes)
 static void (*const unmark_functions[]) (int64 procedure_id, ChangeList *changes) = {
 	database_unmark,
 	table_unmark,
+	authority_unmark,
 };
 
 /*

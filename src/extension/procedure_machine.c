@@ -9,6 +9,7 @@
  */
 #include "postgres.h"
 
+#include "authority_action.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "node_action.h"
@@ -66,6 +67,61 @@ static const ProcedureStep machine[] = {
 	{"drop_table", "pre_drop", NAMED(table_drop_commit), "committed", NAMED(object_unmark),
 	true, true, "no node serves it: delete it"},
 	{"drop_table", "committed", NAMED(object_finish), PROCEDURE_DONE, NO_WAY_BACK,
+	true, false, "every node knows it"},
+
+	{"create_user", "submitted", NAMED(authority_commit), "committed", NAMED(authority_undo),
+	false, true, "insert the user"},
+	{"create_user", "committed", NAMED(object_finish), PROCEDURE_DONE, NO_WAY_BACK,
+	true, false, "every node knows it"},
+
+	{"alter_user", "submitted", NAMED(authority_commit), "committed", NAMED(authority_undo),
+	false, true, "give the user another password, state or properties"},
+	{"alter_user", "committed", NAMED(object_finish), PROCEDURE_DONE, NO_WAY_BACK,
+	true, false, "every node knows it"},
+
+	{"rename_user", "submitted", NAMED(authority_commit), "committed", NAMED(authority_undo),
+	false, true, "give the user its new name"},
+	{"rename_user", "committed", NAMED(object_finish), PROCEDURE_DONE, NO_WAY_BACK,
+	true, false, "every node knows it"},
+
+	{"drop_user", "submitted", NAMED(authority_commit), "committed", NAMED(authority_undo),
+	false, true, "delete the user and what it has"},
+	{"drop_user", "committed", NAMED(object_finish), PROCEDURE_DONE, NO_WAY_BACK,
+	true, false, "every node knows it"},
+
+	{"create_role", "submitted", NAMED(authority_commit), "committed", NAMED(authority_undo),
+	false, true, "insert the role"},
+	{"create_role", "committed", NAMED(object_finish), PROCEDURE_DONE, NO_WAY_BACK,
+	true, false, "every node knows it"},
+
+	{"rename_role", "submitted", NAMED(authority_commit), "committed", NAMED(authority_undo),
+	false, true, "give the role its new name"},
+	{"rename_role", "committed", NAMED(object_finish), PROCEDURE_DONE, NO_WAY_BACK,
+	true, false, "every node knows it"},
+
+	{"drop_role", "submitted", NAMED(authority_commit), "committed", NAMED(authority_undo),
+	false, true, "delete the role and what it has"},
+	{"drop_role", "committed", NAMED(object_finish), PROCEDURE_DONE, NO_WAY_BACK,
+	true, false, "every node knows it"},
+
+	{"grant_role", "submitted", NAMED(authority_commit), "committed", NAMED(authority_undo),
+	false, true, "put the member into the role"},
+	{"grant_role", "committed", NAMED(object_finish), PROCEDURE_DONE, NO_WAY_BACK,
+	true, false, "every node knows it"},
+
+	{"revoke_role", "submitted", NAMED(authority_commit), "committed", NAMED(authority_undo),
+	false, true, "take the member out of the role"},
+	{"revoke_role", "committed", NAMED(object_finish), PROCEDURE_DONE, NO_WAY_BACK,
+	true, false, "every node knows it"},
+
+	{"grant_privilege", "submitted", NAMED(authority_commit), "committed", NAMED(authority_undo),
+	false, true, "grant the privileges"},
+	{"grant_privilege", "committed", NAMED(object_finish), PROCEDURE_DONE, NO_WAY_BACK,
+	true, false, "every node knows it"},
+
+	{"revoke_privilege", "submitted", NAMED(authority_commit), "committed", NAMED(authority_undo),
+	false, true, "take the privileges away"},
+	{"revoke_privilege", "committed", NAMED(object_finish), PROCEDURE_DONE, NO_WAY_BACK,
 	true, false, "every node knows it"},
 
 	{"remove_node", "submitted", NAMED(node_remove_mark), "leaving", NAMED(object_undo_nothing),

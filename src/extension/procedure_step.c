@@ -128,8 +128,7 @@ unreadable(const Procedure *procedure, const ProcedureStep *step)
 {
 	if (step == NULL)
 		return psprintf("this version knows no state \"%s\" of kind \"%s\"", procedure->state, procedure->kind);
-	if (procedure->object_id == 0 ||
-		(procedure->catalog_name == NULL && strcmp(procedure->kind, "remove_node") != 0))
+	if (procedure->object_id == 0 || (procedure->catalog_name == NULL && procedure->object_name == NULL))
 		return pstrdup("it names no object");
 	if (procedure->waits_for_nothing)
 		return psprintf("it waits for version " INT64_FORMAT ", which was never given out", procedure->wait_version);
@@ -197,7 +196,9 @@ is_permanent(int sqlerrcode)
 {
 	return sqlerrcode == ERRCODE_UNDEFINED_OBJECT || sqlerrcode == ERRCODE_DUPLICATE_OBJECT ||
 		sqlerrcode == ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST || sqlerrcode == ERRCODE_INVALID_PARAMETER_VALUE ||
-		sqlerrcode == ERRCODE_AMORO_OBJECT_IN_TRANSITION;
+		sqlerrcode == ERRCODE_AMORO_OBJECT_IN_TRANSITION ||
+		/* the grantor of a right has lost it; the role would be in itself */
+		sqlerrcode == ERRCODE_INSUFFICIENT_PRIVILEGE || sqlerrcode == ERRCODE_INVALID_GRANT_OPERATION;
 }
 
 /* Errors that say that the row itself makes no sense. */

@@ -37,12 +37,15 @@ CREATE VIEW amoro_meta.metadata_object AS
 	UNION ALL
 	SELECT 'catalog', c.catalog_name, '', '', c.catalog_id, 'normal', 0,
 		amoro_meta.catalog_document(c.catalog_name, c.catalog_id, c.metastore, c.properties)
-	FROM amoro_meta.catalog c;
+	FROM amoro_meta.catalog c
+	UNION ALL
+	SELECT a.kind, a.catalog_name, a.database_name, a.object_name, a.object_id, a.state, a.version, a.document
+	FROM amoro_meta.authority_object a;
 COMMENT ON VIEW amoro_meta.metadata_object IS 'every object that nodes load, with its marker and the document they serve';
 
 CREATE FUNCTION amoro_meta.metadata_name_count(kind text) RETURNS integer
 	LANGUAGE sql IMMUTABLE PARALLEL SAFE
-	RETURN CASE kind WHEN 'catalog' THEN 1 WHEN 'database' THEN 2 WHEN 'table' THEN 3 END;
+	RETURN CASE kind WHEN 'catalog' THEN 1 WHEN 'authority' THEN 1 WHEN 'database' THEN 2 WHEN 'table' THEN 3 END;
 COMMENT ON FUNCTION amoro_meta.metadata_name_count(text) IS
 	'how many of the three names of metadata_lookup an object of that kind has; null when there is no such kind';
 REVOKE ALL ON FUNCTION amoro_meta.metadata_name_count(text) FROM PUBLIC;
@@ -79,7 +82,7 @@ BEGIN
 END;
 $$;
 COMMENT ON FUNCTION metadata_snapshot(text) IS
-	'all tables, databases or catalogs, and the version of the metadata that they make up together; no rows: there are none. '
+	'all tables, databases, catalogs or users (authority), and the version of the metadata that they make up together; no rows: there are none. '
 	'A state other than normal is the marker of a procedure. Errors: 22023 unknown kind, 25006 on a standby';
 REVOKE ALL ON FUNCTION metadata_snapshot(text) FROM PUBLIC;
 

@@ -55,6 +55,60 @@ my %scenario = (
 		submit => q{drop_table('lake', 'd', 'NAME')},
 		done => q{NOT EXISTS (SELECT FROM tables WHERE table_name = 'NAME')}
 	},
+	create_user => {
+		submit => q{create_user('NAME', 'secret')},
+		done => q{verify_user('NAME', 'secret')}
+	},
+	alter_user => {
+		before => [q{create_user('NAME', 'secret')}],
+		submit => q{alter_user('NAME', 'other')},
+		done => q{verify_user('NAME', 'other') AND NOT verify_user('NAME', 'secret')}
+	},
+	rename_user => {
+		before => [q{create_user('NAME')}],
+		submit => q{rename_user('NAME', 'NAME new')},
+		done => q{(SELECT array_agg(user_name) = ARRAY['NAME new'] FROM users WHERE user_name LIKE 'NAME%')}
+	},
+	drop_user => {
+		before => [q{create_user('NAME')}],
+		submit => q{drop_user('NAME')},
+		done => q{NOT EXISTS (SELECT FROM users WHERE user_name = 'NAME')}
+	},
+	create_role => {
+		submit => q{create_role('NAME')},
+		done => q{EXISTS (SELECT FROM roles WHERE role_name = 'NAME')}
+	},
+	rename_role => {
+		before => [q{create_role('NAME')}],
+		submit => q{rename_role('NAME', 'NAME new')},
+		done => q{(SELECT array_agg(role_name) = ARRAY['NAME new'] FROM roles WHERE role_name LIKE 'NAME%')}
+	},
+	drop_role => {
+		before => [q{create_role('NAME')}],
+		submit => q{drop_role('NAME')},
+		done => q{NOT EXISTS (SELECT FROM roles WHERE role_name = 'NAME')}
+	},
+	grant_role => {
+		before => [q{create_user('NAME')}, q{create_role('NAME role')}, q{grant_privilege('{SELECT}', 'NAME role', 'lake')}],
+		submit => q{grant_role('NAME role', 'NAME')},
+		done => q{user_has_privilege('NAME', 'SELECT', 'lake')}
+	},
+	revoke_role => {
+		before => [q{create_user('NAME')}, q{create_role('NAME role')}, q{grant_privilege('{SELECT}', 'NAME role', 'lake')},
+			q{grant_role('NAME role', 'NAME')}],
+		submit => q{revoke_role('NAME role', 'NAME')},
+		done => q{NOT user_has_privilege('NAME', 'SELECT', 'lake')}
+	},
+	grant_privilege => {
+		before => [q{create_user('NAME')}],
+		submit => q{grant_privilege('{SELECT}', 'NAME', 'lake')},
+		done => q{user_has_privilege('NAME', 'SELECT', 'lake')}
+	},
+	revoke_privilege => {
+		before => [q{create_user('NAME')}, q{grant_privilege('{SELECT}', 'NAME', 'lake')}],
+		submit => q{revoke_privilege('{SELECT}', 'NAME', 'lake')},
+		done => q{NOT user_has_privilege('NAME', 'SELECT', 'lake')}
+	},
 	remove_node => {
 		nodes => ['NAME'],
 		submit => q{remove_node('NAME')},

@@ -52,6 +52,8 @@ UNION ALL SELECT 'marked: ' || database_name FROM amoro_meta.database WHERE stat
 UNION ALL SELECT 'never committed: ' || table_name FROM amoro_meta.table_metadata WHERE version = 0
 UNION ALL SELECT 'never committed: ' || database_name FROM amoro_meta.database WHERE version = 0
 UNION ALL SELECT 'runtime of ' || i FROM unnest((SELECT table_ids FROM amoro_meta.stale_runtimes(0, 100000))) i
+UNION ALL SELECT 'without a version: ' || principal_name FROM amoro_meta.principal WHERE version = 0
+UNION ALL SELECT 'a password: ' || procedure_id FROM amoro_meta.procedure WHERE arguments ? 'secret'
 UNION ALL SELECT 'removing: ' || node_name FROM amoro_meta.node WHERE removing
 UNION ALL SELECT 'gap before ' || version FROM
 	(SELECT version, lag(version) OVER (ORDER BY version) AS before FROM (SELECT DISTINCT version FROM amoro_meta.change) v) w
