@@ -417,9 +417,9 @@ CREATE FUNCTION amoro_meta.rehearse_authority(procedure_id bigint) RETURNS void
 	AS $$
 BEGIN
 	PERFORM amoro_meta.apply_authority(procedure_id, 1);
-	RAISE EXCEPTION USING ERRCODE = 'AM999', MESSAGE = 'rehearsed';
+	RAISE EXCEPTION USING ERRCODE = 'UNDO0', MESSAGE = 'rehearsed';
 EXCEPTION
-	WHEN SQLSTATE 'AM999' THEN
+	WHEN SQLSTATE 'UNDO0' THEN
 		RETURN;
 END;
 $$;

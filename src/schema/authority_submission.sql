@@ -318,7 +318,7 @@ DECLARE
 	wanted text[] := amoro_meta.checked_privileges(privileges, scope_kind);
 	grantee_id bigint;
 	grantor_id bigint;
-	shown_scope text := concat_ws(' ', scope_kind, nullif(amoro_meta.quoted_name(VARIADIC array_remove(scope, NULL)), ''));
+	shown_scope text := concat_ws(' ', scope_kind, nullif(array_to_string(scope, '.'), ''));
 BEGIN
 	PERFORM amoro_meta.check_name('grantee_name', grantee_name);
 	SELECT * INTO submission FROM amoro_meta.begin_procedure(kind, NULL, NULL, grantee_name,
