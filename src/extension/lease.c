@@ -31,7 +31,7 @@ lease_entry_locked(Oid database, DatabaseEntry **entry)
 }
 
 /*
- * find_party finds the slot of the node that speaks, and checks that it may: the role that registered it, in its
+ * lease_find_party_locked finds the slot of the node that speaks, and checks that it may: the role that registered it, in its
  * current incarnation (rule 3). An older incarnation may do nothing but release.
  *
  * Who knows a newer term is told so first: a deposed server must not call a node unknown or superseded. And of an
@@ -39,8 +39,8 @@ lease_entry_locked(Oid database, DatabaseEntry **entry)
  * in the failover: it registers again, and is refused there if it was superseded. The same holds for one from before
  * the extension was created again, whose id names another node by now.
  */
-static LeaseRefusal
-find_party(const LeaseRequest *request, DatabaseEntry **entry, NodeSlot **slot)
+LeaseRefusal
+lease_find_party_locked(const LeaseRequest *request, DatabaseEntry **entry, NodeSlot **slot)
 {
 	LeaseRefusal refusal = lease_entry_locked(request->database, entry);
 	NodeSlot   *any;
@@ -61,11 +61,11 @@ find_party(const LeaseRequest *request, DatabaseEntry **entry, NodeSlot **slot)
 	return *slot != NULL ? LEASE_ACCEPTED : LEASE_STALE_INCARNATION;
 }
 
-/* As find_party, for a request that may extend a lease. */
+/* As lease_find_party_locked, for a request that may extend a lease. */
 static LeaseRefusal
 find_holder(const LeaseRequest *request, DatabaseEntry **entry, NodeSlot **slot)
 {
-	LeaseRefusal refusal = find_party(request, entry, slot);
+	LeaseRefusal refusal = lease_find_party_locked(request, entry, slot);
 
 	if (refusal != LEASE_ACCEPTED)
 		return refusal;
@@ -340,7 +340,7 @@ lease_release(const LeaseRequest *request, bool *released)
 
 	*released = false;
 	LWLockAcquire(AmoroShared->lock, LW_EXCLUSIVE);
-	refusal = find_party(request, &entry, &slot);
+	refusal = lease_find_party_locked(request, &entry, &slot);
 	if (refusal == LEASE_ACCEPTED && slot->state != NODE_RELEASED)
 	{
 		bool		lagged = is_laggard(entry, slot);

@@ -140,6 +140,7 @@ extern void lease_news_copy_locked(const DatabaseEntry *entry, const LeaseReques
 
 /* for the files lease*.c and node*.c */
 extern LeaseRefusal lease_entry_locked(Oid database, DatabaseEntry **entry);
+extern LeaseRefusal lease_find_party_locked(const LeaseRequest *request, DatabaseEntry **entry, NodeSlot **slot);
 extern bool lease_owed_locked(const NodeSlot *slot, LeaseTime now);
 extern void lease_settle_locked(NodeSlot *slot, LeaseTime now);
 extern void lease_publish_locked(DatabaseEntry *entry, int64 version, LeaseTime now, const char *news, int news_length);

@@ -44,6 +44,7 @@ static const Sweep sweeps[] = {
 	{"settle_processes", &guc_optimizing_check_interval},
 	{"purge_history", &guc_refresh_interval},
 	{"purge_terminal_sessions", &guc_refresh_interval},
+	{"announce_leaders", &guc_refresh_interval},
 };
 
 StaticAssertDecl(lengthof(sweeps) <= MAX_SWEEPS, "more sweeps than there is room for in shared memory");
