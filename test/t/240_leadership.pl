@@ -100,8 +100,12 @@ is($fifth->{leader}, 't', 'then it may lead again at once');
 cmp_ok($fifth->{token}, '>', $fourth->{token}, 'with a greater token');
 
 # A crash right after: the record of a leader is on the disk, whatever synchronous_commit says
+$server->configure('amoro_meta.debug_stop_at' => 'sweep.announce_leaders', wal_writer_delay => '10s');
+poll('nobody else writes to the disk', sub { $server->safe_psql('postgres', 'SHOW wal_writer_delay') eq '10s'
+	&& $server->safe_psql('postgres', 'SHOW amoro_meta.debug_stop_at') ne '' });
 is(acquire($node{b}, 't', 'SET synchronous_commit = off; ')->{leader}, 't', 'somebody comes to lead');
 restart('immediate');
+$server->configure('amoro_meta.debug_stop_at' => undef, wal_writer_delay => undef);
 is(leads('t'), 'ending b', 'and is known after a crash');
 $_->recover for values %node;
 my $sixth = acquire($node{a}, 's');
