@@ -40,6 +40,8 @@ struct HttpTransfer
 	size_t		header_bytes;
 	int			redirects;
 	const char *refusal;		/* why we gave it up ourselves */
+	bool		plain;			/* the URL is one of http */
+	bool		misled;			/* it was given a connection with TLS all the same */
 	bool		running;
 	LeaseTime	ends_at;		/* when it has taken too long altogether */
 	LeaseTime	stalls_at;		/* when it has been quiet for too long */
@@ -222,7 +224,14 @@ static int
 check_connection(void *argument, char *address, char *local_address, int port, int local_port)
 {
 	HttpTransfer *transfer = argument;
+	struct curl_tlssessioninfo *tls = NULL;
 
+	/* libcurl 8.14 uses one of https again for http; whether there is one must not decide what becomes of a request */
+	if (transfer->plain && curl_easy_getinfo(transfer->easy, CURLINFO_TLS_SSL_PTR, &tls) == CURLE_OK && tls != NULL && tls->internals != NULL)
+	{
+		transfer->misled = true;
+		return CURL_PREREQFUNC_ABORT;
+	}
 	if (http_address_text_allowed(address, transfer->host))
 		return CURL_PREREQFUNC_OK;
 	transfer->refusal = "its address is not a public one; see amoro_meta.http_allowed_hosts";
@@ -347,6 +356,7 @@ set_url(HttpTransfer *transfer, const char *url)
 		memmove(transfer->host, transfer->host + 1, strlen(transfer->host));
 		transfer->host[strcspn(transfer->host, "]%")] = '\0';
 	}
+	transfer->plain = problem == NULL && strcmp(scheme, "http") == 0;
 	curl_free(scheme);
 	curl_free(user);
 	if (problem == NULL && curl_easy_setopt(transfer->easy, CURLOPT_URL, url) != CURLE_OK)
@@ -482,6 +492,13 @@ conclude(HttpTransfer *transfer, CURLcode result)
 	restore_signals(&old);
 	transfer->running = false;
 	dlist_delete(&transfer->node);
+	if (transfer->misled)
+	{
+		transfer->misled = false;
+		curl_easy_setopt(transfer->easy, CURLOPT_FRESH_CONNECT, 1L);
+		begin(transfer);
+		return;
+	}
 	/* of several addresses of a name one may have been refused, and another one have answered */
 	if (result != CURLE_OK && transfer->refusal != NULL)
 		problem = transfer->refusal;
