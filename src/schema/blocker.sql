@@ -260,31 +260,34 @@ COMMENT ON FUNCTION amoro_meta.drop_blockers(text, text, text) IS
 	'ends the blockers of a table, or of all tables of a database or catalog, that is dropped; one that a transaction works on at the moment stays and expires';
 REVOKE ALL ON FUNCTION amoro_meta.drop_blockers(text, text, text) FROM PUBLIC;
 
--- Rows of tables that nobody has blocked for ten minutes, a thousand looked at a call, round and round.
+-- Rows of tables that nobody has blocked for ten minutes, a thousand looked at a call, round and round. Where nothing is
+-- to be written no row is locked: that would cost a transaction id.
 CREATE FUNCTION amoro_meta.purge_blocker_heads(batch integer) RETURNS bigint
 	LANGUAGE plpgsql VOLATILE STRICT
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
 	position amoro_meta.blocker_era;
-	last_head_id bigint;
+	page record;
 	removed bigint;
 BEGIN
-	SELECT * INTO position FROM amoro_meta.blocker_era FOR UPDATE SKIP LOCKED;
-	IF NOT FOUND THEN
-		RETURN 0;		-- another one is at it
-	END IF;
-	SELECT max(n.head_id) INTO last_head_id FROM
+	SELECT * INTO position FROM amoro_meta.blocker_era;
+	SELECT max(n.head_id) AS last_head_id, CASE WHEN count(*) < batch THEN 0 ELSE max(n.head_id) END AS reached INTO page FROM
 		(SELECT h.head_id FROM amoro_meta.blocker_head h WHERE h.head_id > position.swept_head_id ORDER BY h.head_id LIMIT batch) n;
 	DELETE FROM amoro_meta.blocker_head h WHERE h.head_id IN
 		(SELECT i.head_id FROM amoro_meta.blocker_head i
-		 WHERE i.head_id > position.swept_head_id AND i.head_id <= last_head_id
+		 WHERE i.head_id > position.swept_head_id AND i.head_id <= page.last_head_id
 			AND i.optimize_blocker_id IS NULL AND i.batch_write_blocker_id IS NULL
 			AND i.changed_at < clock_timestamp() - interval '10 min'
 		 FOR UPDATE SKIP LOCKED);
 	GET DIAGNOSTICS removed = ROW_COUNT;
-	UPDATE amoro_meta.blocker_era e SET swept_head_id = coalesce(last_head_id, 0), era = amoro_meta.current_blocker_era()
-		WHERE e.swept_head_id IS DISTINCT FROM coalesce(last_head_id, 0) OR e.era < amoro_meta.current_blocker_era();
+	IF page.reached <> position.swept_head_id OR position.era < amoro_meta.current_blocker_era() THEN
+		-- two that sweep at once look at the same rows, and none is left out
+		PERFORM FROM amoro_meta.blocker_era FOR UPDATE SKIP LOCKED;
+		IF FOUND THEN
+			UPDATE amoro_meta.blocker_era e SET swept_head_id = page.reached, era = amoro_meta.current_blocker_era();
+		END IF;
+	END IF;
 	RETURN removed;
 END;
 $$;
