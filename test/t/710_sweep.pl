@@ -111,6 +111,7 @@ wait_for_sweep("last_error_code = '57014'");
 is(run_procedure("create_table('lake', 'd', 'later', $definition)"), 'done', 'a sweep that does not end is cancelled');
 $server->safe_psql('postgres', $source);
 wait_for_sweep('consecutive_failures = 0');
+my $errors = sweep_row('errors');
 
 # a table that somebody has locked is left for later
 add_bare_tables('locked', 1);
@@ -121,7 +122,7 @@ poll('the newer table has a runtime', sub { stale() eq '' });
 $session->query_safe('COMMIT');
 $session->quit;
 poll('the locked one too, afterwards', sub { stale() eq '' });
-is(sweep_row('errors'), 1, 'nobody has waited for a lock in vain');
+is(sweep_row('errors'), $errors, 'nobody has waited for a lock in vain');
 
 # killed in the middle of a batch
 add_bare_tables('killed', 50);
