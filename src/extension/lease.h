@@ -99,6 +99,8 @@ extern void lease_end_term(Oid database);
 extern void lease_forget_database(Oid database);
 extern void lease_publish_settings(Oid database, LeaseSettings settings);
 extern bool lease_settings_check(LeaseSettings *settings, const char **message, const char **detail);
+/* The term of this database in shared memory, 0 when no coordinator has begun one. */
+extern int64 lease_current_term(void);
 
 /* lease_frontier.c: the coordinator's calls */
 /* Computes the frontier; fences every slot whose lease is over (rule 4), before the caller commits what relies on it. */

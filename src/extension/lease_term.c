@@ -8,6 +8,7 @@
 #include "guc.h"
 #include "lease.h"
 #include "lease_slot.h"
+#include "miscadmin.h"
 
 /* Rule 5: whoever may hold a lease of an older term counts, with nothing applied, until it activates or that lease is over. */
 static void
@@ -202,4 +203,19 @@ lease_settings_check(LeaseSettings *settings, const char **message, const char *
 		return false;
 	}
 	return true;
+}
+
+int64
+lease_current_term(void)
+{
+	DatabaseEntry *entry;
+	int64		term = 0;
+
+	if (AmoroShared == NULL)
+		return 0;
+	LWLockAcquire(AmoroShared->lock, LW_SHARED);
+	if (lease_entry_locked(MyDatabaseId, &entry) == LEASE_ACCEPTED)
+		term = entry->term;
+	LWLockRelease(AmoroShared->lock);
+	return term;
 }

@@ -256,16 +256,6 @@ amoro_meta_node_slots(PG_FUNCTION_ARGS)
 Datum
 amoro_meta_current_term(PG_FUNCTION_ARGS)
 {
-	DatabaseEntry *entry;
-	int64		term = 0;
-
 	metadata_require_primary();
-	if (AmoroShared != NULL)
-	{
-		LWLockAcquire(AmoroShared->lock, LW_SHARED);
-		if (lease_entry_locked(MyDatabaseId, &entry) == LEASE_ACCEPTED)
-			term = entry->term;
-		LWLockRelease(AmoroShared->lock);
-	}
-	PG_RETURN_INT64(term);
+	PG_RETURN_INT64(lease_current_term());
 }

@@ -23,24 +23,33 @@ CREATE FUNCTION amoro_meta.catalog_document(catalog_name text, catalog_id bigint
 COMMENT ON FUNCTION amoro_meta.catalog_document(text, bigint, text, jsonb) IS 'what a node serves of a catalog, without its secrets';
 REVOKE ALL ON FUNCTION amoro_meta.catalog_document(text, bigint, text, jsonb) FROM PUBLIC;
 
--- Everything that can be loaded, in one shape. A table shares the fate of a database that comes or goes.
-CREATE VIEW amoro_meta.metadata_object AS
+-- Each kind that can be loaded has a view of this shape, named KIND_object, whose rows are found by its names, and by object_id in order, through
+-- indexes; object_id is better unique among the objects of the kind. A table shares the fate of a database that comes or goes.
+CREATE VIEW amoro_meta.table_object AS
 	SELECT 'table' AS kind, c.catalog_name, d.database_name, t.table_name AS object_name, t.table_id AS object_id,
 		CASE WHEN d.state IN ('pre_create', 'pre_drop') THEN d.state ELSE t.state END AS state, t.version,
 		amoro_meta.table_document(c.catalog_name, d.database_name, t.table_name, t.table_id, t.version, t.definition) AS document
 	FROM amoro_meta.catalog c JOIN amoro_meta.database d ON d.catalog_id = c.catalog_id
-		JOIN amoro_meta.table_metadata t ON t.database_id = d.database_id
-	UNION ALL
-	SELECT 'database', c.catalog_name, d.database_name, '', d.database_id, d.state, d.version,
-		amoro_meta.database_document(c.catalog_name, d.database_name, d.database_id, d.version, d.properties)
-	FROM amoro_meta.catalog c JOIN amoro_meta.database d ON d.catalog_id = c.catalog_id
-	UNION ALL
-	SELECT 'catalog', c.catalog_name, '', '', c.catalog_id, 'normal', 0,
-		amoro_meta.catalog_document(c.catalog_name, c.catalog_id, c.metastore, c.properties)
-	FROM amoro_meta.catalog c
-	UNION ALL
-	SELECT a.kind, a.catalog_name, a.database_name, a.object_name, a.object_id, a.state, a.version, a.document
-	FROM amoro_meta.authority_object a;
+		JOIN amoro_meta.table_metadata t ON t.database_id = d.database_id;
+COMMENT ON VIEW amoro_meta.table_object IS 'tables as nodes load them';
+
+CREATE VIEW amoro_meta.database_object AS
+	SELECT 'database' AS kind, c.catalog_name, d.database_name, '' AS object_name, d.database_id AS object_id, d.state, d.version,
+		amoro_meta.database_document(c.catalog_name, d.database_name, d.database_id, d.version, d.properties) AS document
+	FROM amoro_meta.catalog c JOIN amoro_meta.database d ON d.catalog_id = c.catalog_id;
+COMMENT ON VIEW amoro_meta.database_object IS 'databases as nodes load them';
+
+CREATE VIEW amoro_meta.catalog_object AS
+	SELECT 'catalog' AS kind, c.catalog_name, '' AS database_name, '' AS object_name, c.catalog_id AS object_id, 'normal' AS state,
+		0::bigint AS version, amoro_meta.catalog_document(c.catalog_name, c.catalog_id, c.metastore, c.properties) AS document
+	FROM amoro_meta.catalog c;
+COMMENT ON VIEW amoro_meta.catalog_object IS 'catalogs as nodes load them';
+
+CREATE VIEW amoro_meta.metadata_object AS
+	SELECT * FROM amoro_meta.table_object
+	UNION ALL SELECT * FROM amoro_meta.database_object
+	UNION ALL SELECT * FROM amoro_meta.catalog_object
+	UNION ALL SELECT * FROM amoro_meta.authority_object;
 COMMENT ON VIEW amoro_meta.metadata_object IS 'every object that nodes load, with its marker and the document they serve';
 
 CREATE FUNCTION amoro_meta.metadata_name_count(kind text) RETURNS integer
@@ -86,37 +95,95 @@ COMMENT ON FUNCTION metadata_snapshot(text) IS
 	'A state other than normal is the marker of a procedure. Errors: 22023 unknown kind, 25006 on a standby';
 REVOKE ALL ON FUNCTION metadata_snapshot(text) FROM PUBLIC;
 
+-- These read the view of the kind alone, by a plan that is made once a session.
 CREATE FUNCTION metadata_lookup(kind text, catalog_name text, database_name text DEFAULT NULL, table_name text DEFAULT NULL)
 	RETURNS TABLE (metadata_version bigint, term bigint, found boolean, state text, object_id bigint, object_version bigint,
 				   document text)
-	LANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL RESTRICTED ROWS 1
+	LANGUAGE c STABLE SECURITY DEFINER PARALLEL RESTRICTED ROWS 1
 	SET search_path = pg_catalog, pg_temp
-	AS $$
-DECLARE
-	current_term bigint := amoro_meta.current_term();
-	name_count integer;
-BEGIN
-	PERFORM amoro_meta.check_metadata_kind(kind);
-	name_count := amoro_meta.metadata_name_count(kind);
-	IF catalog_name IS NULL OR (database_name IS NULL) <> (name_count < 2) OR (table_name IS NULL) <> (name_count < 3) THEN
-		RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = format('these are not the names of a %s', kind),
-			DETAIL = format('Given in the order catalog_name, database_name, table_name it has %s; the others are null.', name_count);
-	END IF;
-	RETURN QUERY
-		SELECT v.version, current_term, o.object_id IS NOT NULL, o.state, o.object_id, o.version, o.document
-		FROM amoro_meta.metadata_version v LEFT JOIN amoro_meta.metadata_object o
-			ON o.kind = metadata_lookup.kind AND o.catalog_name = metadata_lookup.catalog_name
-			AND o.database_name = coalesce(metadata_lookup.database_name, '')
-			AND o.object_name = coalesce(metadata_lookup.table_name, '');
-END;
-$$;
+	AS 'MODULE_PATHNAME', 'amoro_meta_metadata_lookup';
 COMMENT ON FUNCTION metadata_lookup(text, text, text, text) IS
 	'one row: an object, the document that nodes serve of it, the marker if a procedure works on it (state), and the version of the metadata '
 	'this was read at; found is false when there is no such object. Errors: 22023 unknown kind or wrong number of names, 25006 on a standby';
 REVOKE ALL ON FUNCTION metadata_lookup(text, text, text, text) FROM PUBLIC;
 
+CREATE FUNCTION metadata_lookup_many(kind text, catalog_names text[], database_names text[] DEFAULT NULL, table_names text[] DEFAULT NULL)
+	RETURNS TABLE (metadata_version bigint, term bigint, ordinal integer, found boolean, state text, object_id bigint,
+				   object_version bigint, document text)
+	LANGUAGE c STABLE SECURITY DEFINER PARALLEL RESTRICTED ROWS 100
+	SET search_path = pg_catalog, pg_temp
+	AS 'MODULE_PATHNAME', 'amoro_meta_metadata_lookup_many';
+COMMENT ON FUNCTION metadata_lookup_many(text, text[], text[], text[]) IS
+	'as metadata_lookup for up to 10000 objects of one kind, all at one version of the metadata: a row for each, in their order, counted from 1. '
+	'Errors: 22023 unknown kind, wrong number of names, arrays of different lengths or of more than one dimension, 22004 a null name, '
+	'25006 on a standby';
+REVOKE ALL ON FUNCTION metadata_lookup_many(text, text[], text[], text[]) FROM PUBLIC;
+
+CREATE FUNCTION metadata_snapshot_chunk(kind text, after_object_id bigint DEFAULT NULL, after_catalog_name text DEFAULT NULL,
+										after_database_name text DEFAULT NULL, after_object_name text DEFAULT NULL,
+										max_rows integer DEFAULT 1000, max_bytes integer DEFAULT 4194304)
+	RETURNS TABLE (metadata_version bigint, term bigint, object_id bigint, catalog_name text, database_name text, object_name text,
+				   state text, object_version bigint, document text)
+	LANGUAGE c STABLE SECURITY DEFINER PARALLEL RESTRICTED ROWS 1000
+	SET search_path = pg_catalog, pg_temp
+	AS 'MODULE_PATHNAME', 'amoro_meta_metadata_snapshot_chunk';
+COMMENT ON FUNCTION metadata_snapshot_chunk(text, bigint, text, text, text, integer, integer) IS
+	'the next objects of a kind, in the order of object_id and names, after the last one of the chunk before (its object_id and names): at most '
+	'max_rows, and no more after max_bytes of documents. A row without names, at the end, says that there are no more. A chunk is read at its own '
+	'metadata_version: all of them and the changes after the version of the first make up the newest version. '
+	'Errors: 22023 unknown kind or limits out of range, 22004 null limits, 25006 on a standby';
+REVOKE ALL ON FUNCTION metadata_snapshot_chunk(text, bigint, text, text, text, integer, integer) FROM PUBLIC;
+
+CREATE FUNCTION metadata_listing(kind text, catalog_name text, database_name text, after_name text DEFAULT NULL,
+								 max_rows integer DEFAULT 1000)
+	RETURNS TABLE (metadata_version bigint, term bigint, found boolean, state text, object_version bigint, document text)
+	LANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL RESTRICTED ROWS 1
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+#variable_conflict use_column
+DECLARE
+	current_term bigint := amoro_meta.current_term();
+BEGIN
+	PERFORM amoro_meta.check_metadata_kind(kind);
+	IF amoro_meta.metadata_name_count(kind) <> 3 OR metadata_listing.catalog_name IS NULL OR metadata_listing.database_name IS NULL THEN
+		RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = format('a %s cannot be listed by these names', kind),
+			DETAIL = 'What is in a database is listed, by catalog_name and database_name.';
+	END IF;
+	IF max_rows IS NULL OR max_rows NOT BETWEEN 1 AND 10000 THEN
+		RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'max_rows must be between 1 and 10000',
+			DETAIL = format('It is %s.', coalesce(max_rows::text, 'null'));
+	END IF;
+	RETURN QUERY EXECUTE format(
+		$query$
+		WITH page AS MATERIALIZED (
+			SELECT o.object_name, o.object_id, o.state, o.version
+			FROM amoro_meta.%I o
+			WHERE o.catalog_name = $1 AND o.database_name = $2 AND o.state <> 'pre_create' AND o.object_name > $3
+			ORDER BY o.object_name LIMIT $4)
+		SELECT v.version, $5, d.object_id IS NOT NULL, d.state, d.version, json_build_object('catalog', $1, 'database', $2, %L,
+			coalesce((SELECT json_agg(json_build_object('name', p.object_name, 'version', p.version, 'state', p.state) ORDER BY p.object_name) FROM page p),
+				'[]'::json),
+			'next', (SELECT max(p.object_name) FROM page p HAVING count(*) = $4))::text
+		FROM amoro_meta.metadata_version v LEFT JOIN amoro_meta.database_object d
+			ON d.catalog_name = $1 AND d.database_name = $2
+		$query$, kind || '_object', kind || 's')
+		USING metadata_listing.catalog_name, metadata_listing.database_name, coalesce(after_name, ''), max_rows, current_term;
+END;
+$$;
+COMMENT ON FUNCTION metadata_listing(text, text, text, text, integer) IS
+	'one row: the names of the tables (or of another kind) of a database, in their order after after_name, as a JSON document with the version and '
+	'the marker of each; next is what to give as after_name for more. What is being created is left out. found and state are those of the '
+	'database. Errors: 22023 unknown kind, names missing or max_rows out of range, 25006 on a standby';
+REVOKE ALL ON FUNCTION metadata_listing(text, text, text, text, integer) FROM PUBLIC;
+
 INSERT INTO amoro_meta.access_rule (access_kind, object_kind, object_name) VALUES
 	('node', 'function', 'metadata_snapshot'),
+	('node', 'function', 'metadata_snapshot_chunk'),
 	('node', 'function', 'metadata_lookup'),
+	('node', 'function', 'metadata_lookup_many'),
+	('node', 'function', 'metadata_listing'),
 	('reader', 'function', 'metadata_snapshot'),
-	('reader', 'function', 'metadata_lookup');
+	('reader', 'function', 'metadata_snapshot_chunk'),
+	('reader', 'function', 'metadata_lookup'),
+	('reader', 'function', 'metadata_lookup_many'),
+	('reader', 'function', 'metadata_listing');
