@@ -603,7 +603,7 @@ load_everything(AmoroNode *node, int64_t *version, char *reason, size_t reason_s
 static void
 test_kind_that_loads_before_serving(void **state)
 {
-	static const CacheKind registry = {"table", 3, true, load_everything};
+	static const CacheKind registry = {.name = "table", .names = 3, .miss_is_absent = true, .load_before_serving = load_everything};
 	const CacheKind *kinds[AMORO_CACHE_KIND_COUNT];
 	World	   *world = world_create(1);
 	AmoroNodeStatus status;

@@ -27,6 +27,7 @@ typedef struct PendingLookup
 	struct PendingLookup **request_link;	/* in the request's memory; how the request finds us when it goes */
 	int			attempt;
 	const ObjectKind *kind;
+	const PrivilegeQuestion *question;	/* in the request's memory; NULL: none */
 	AmoroKey	key;			/* points to names[] */
 	AmoroResult result;
 	AmoroEntry *entry;
@@ -34,7 +35,8 @@ typedef struct PendingLookup
 	char		names[];
 } PendingLookup;
 
-static void lookup_attempt(h2o_req_t *request, const ObjectKind *kind, const AmoroKey *key, int attempt);
+static void lookup_attempt(h2o_req_t *request, const ObjectKind *kind, const AmoroKey *key, const PrivilegeQuestion *question,
+						   int attempt);
 
 static void
 answer_fenced(h2o_req_t *request)
@@ -116,10 +118,19 @@ begin_document(h2o_req_t *request, AmoroEntry *entry)
 }
 
 static h2o_iovec_t
-begin_answer(h2o_req_t *request, const ObjectKind *kind, const AmoroKey *key, AmoroResult result, AmoroEntry *entry)
+begin_answer(h2o_req_t *request, const ObjectKind *kind, const AmoroKey *key, const PrivilegeQuestion *question,
+			 AmoroResult result, AmoroEntry *entry)
 {
 	char	   *name;
 
+	if (question != NULL)
+	{
+		/* a user who is not there may do nothing */
+		h2o_iovec_t body = privilege_begin_answer(request, question, entry);
+
+		amoro_entry_release(entry);
+		return body;
+	}
 	if (result == AMORO_OK)
 		return begin_document(request, entry);
 	name = h2o_mem_alloc_pool(&request->pool, MAX_NAME_TEXT);
@@ -132,7 +143,8 @@ begin_answer(h2o_req_t *request, const ObjectKind *kind, const AmoroKey *key, Am
 
 /* Answers, and takes the entry over; false when a change has overtaken what was read, so that nothing was sent. */
 static bool
-answer(h2o_req_t *request, const ObjectKind *kind, const AmoroKey *key, AmoroResult result, AmoroEntry *entry, AmoroTicket *ticket)
+answer(h2o_req_t *request, const ObjectKind *kind, const AmoroKey *key, const PrivilegeQuestion *question,
+	   AmoroResult result, AmoroEntry *entry, AmoroTicket *ticket)
 {
 	HttpServer *server = http_thread_of(request)->server;
 	h2o_iovec_t body;
@@ -152,7 +164,7 @@ answer(h2o_req_t *request, const ObjectKind *kind, const AmoroKey *key, AmoroRes
 		return true;
 	}
 
-	body = begin_answer(request, kind, key, result, entry);
+	body = begin_answer(request, kind, key, question, result, entry);
 	http_answer_header(request, "amoro-node", server->node_name);
 	verdict = amoro_ticket_check(server->node, ticket);
 	if (verdict == AMORO_OK)
@@ -209,7 +221,7 @@ copy_name(char **target, const char *name)
 }
 
 static void
-lookup_load(h2o_req_t *request, const ObjectKind *kind, const AmoroKey *key, int attempt)
+lookup_load(h2o_req_t *request, const ObjectKind *kind, const AmoroKey *key, const PrivilegeQuestion *question, int attempt)
 {
 	size_t		names_size = name_size(key->catalog_name) + name_size(key->database_name) + name_size(key->object_name);
 	PendingLookup *lookup = h2o_mem_alloc(sizeof(*lookup) + names_size);
@@ -222,6 +234,7 @@ lookup_load(h2o_req_t *request, const ObjectKind *kind, const AmoroKey *key, int
 	*lookup->request_link = lookup;
 	lookup->attempt = attempt;
 	lookup->kind = kind;
+	lookup->question = question;
 	lookup->key.catalog_name = copy_name(&names, key->catalog_name);
 	lookup->key.database_name = copy_name(&names, key->database_name);
 	lookup->key.object_name = copy_name(&names, key->object_name);
@@ -243,8 +256,8 @@ lookup_resume(PendingLookup *lookup)
 	else
 	{
 		*lookup->request_link = NULL;
-		if (!answer(request, lookup->kind, &lookup->key, lookup->result, lookup->entry, &lookup->ticket))
-			lookup_attempt(request, lookup->kind, &lookup->key, lookup->attempt + 1);
+		if (!answer(request, lookup->kind, &lookup->key, lookup->question, lookup->result, lookup->entry, &lookup->ticket))
+			lookup_attempt(request, lookup->kind, &lookup->key, lookup->question, lookup->attempt + 1);
 	}
 	free(lookup);
 }
@@ -262,7 +275,7 @@ on_finished_loads(h2o_multithread_receiver_t *receiver, h2o_linklist_t *messages
 }
 
 static void
-lookup_attempt(h2o_req_t *request, const ObjectKind *kind, const AmoroKey *key, int attempt)
+lookup_attempt(h2o_req_t *request, const ObjectKind *kind, const AmoroKey *key, const PrivilegeQuestion *question, int attempt)
 {
 	AmoroNode  *node = http_thread_of(request)->server->node;
 
@@ -274,19 +287,19 @@ lookup_attempt(h2o_req_t *request, const ObjectKind *kind, const AmoroKey *key, 
 
 		if (result == AMORO_MISS)
 		{
-			lookup_load(request, kind, key, attempt);
+			lookup_load(request, kind, key, question, attempt);
 			return;
 		}
-		if (answer(request, kind, key, result, entry, &ticket))
+		if (answer(request, kind, key, question, result, entry, &ticket))
 			return;
 	}
 	answer_unavailable(request, "the metadata changes faster than it can be read", "0");
 }
 
 void
-lookup_object(h2o_req_t *request, const ObjectKind *kind, const AmoroKey *key)
+lookup_object(h2o_req_t *request, const ObjectKind *kind, const AmoroKey *key, const PrivilegeQuestion *question)
 {
-	lookup_attempt(request, kind, key, 0);
+	lookup_attempt(request, kind, key, question, 0);
 }
 
 void

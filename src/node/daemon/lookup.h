@@ -10,9 +10,13 @@
 #include "amoro_node.h"
 #include "http_server.h"
 #include "object_kind.h"
+#include "privilege.h"
 
-/* Answers with the document of an object, now or, when it has to be loaded, later. */
-extern void lookup_object(h2o_req_t *request, const ObjectKind *kind, const AmoroKey *key);
+/*
+ * Answers with the document of an object, or (question not NULL, which is in the request's memory) whether a user may do
+ * something; now or, when it has to be loaded, later.
+ */
+extern void lookup_object(h2o_req_t *request, const ObjectKind *kind, const AmoroKey *key, const PrivilegeQuestion *question);
 
 /* Readies a thread for lookups that come back from the loaders. */
 extern void lookup_attach(HttpThread *thread);

@@ -9,15 +9,16 @@
 
 static const ObjectKind kinds[] = {
 	{"/v1/tables/", AMORO_CACHE_TABLE, "table", "NoSuchTableException", "TableInTransitionException",
-	{"catalog", "database", "table"}},
+	{"catalog", "database", "table"}, false},
 	{"/v1/devices/", AMORO_CACHE_DEVICE, "device", "NoSuchDeviceException", "DeviceInTransitionException",
-	{"catalog", "database", "device"}},
+	{"catalog", "database", "device"}, false},
 	{"/v1/partitions/", AMORO_CACHE_PARTITION, "partition", "NoSuchPartitionException", "PartitionInTransitionException",
-	{"catalog", "database", "partition"}},
+	{"catalog", "database", "partition"}, false},
 	{"/v1/buckets/", AMORO_CACHE_BUCKET, "bucket", "NoSuchBucketException", "BucketInTransitionException",
-	{"service", "bucket", NULL}},
+	{"service", "bucket", NULL}, false},
 	{"/v1/users/", AMORO_CACHE_AUTHORITY, "user", "NoSuchUserException", "UserInTransitionException",
-	{"user", NULL, NULL}},
+	{"user", NULL, NULL}, false},
+	{.path = "/v1/privileges/", .cache = AMORO_CACHE_AUTHORITY, .noun = "user", .labels = {"user"}, .asks_privilege = true},
 };
 
 const ObjectKind *

@@ -5,6 +5,7 @@
 #ifndef AMORO_OBJECT_KIND_H
 #define AMORO_OBJECT_KIND_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "amoro_node.h"
@@ -22,6 +23,7 @@ typedef struct ObjectKind
 	const char *absent_type;	/* type of the error when there is no such object */
 	const char *transition_type;	/* … when it is being created or dropped */
 	const char *labels[MAX_OBJECT_NAMES];	/* of its names, up to the first NULL */
+	bool		asks_privilege;	/* not for the object, a user, but for what it may do */
 } ObjectKind;
 
 /* The kind whose path this is a continuation of, or NULL. */

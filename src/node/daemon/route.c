@@ -61,6 +61,7 @@ answer_object(h2o_req_t *request, const ObjectKind *kind, h2o_iovec_t names)
 	char	   *decoded[MAX_OBJECT_NAMES] = {NULL};
 	char	   *space = h2o_mem_alloc_pool(&request->pool, names.len + 1);
 	int			count = object_kind_names(kind);
+	const PrivilegeQuestion *question;
 
 	if (split_segments(names, segments, MAX_OBJECT_NAMES) != count)
 	{
@@ -81,7 +82,9 @@ answer_object(h2o_req_t *request, const ObjectKind *kind, h2o_iovec_t names)
 			return;
 		}
 	}
-	lookup_object(request, kind, &(AmoroKey) {decoded[0], decoded[1], decoded[2]});
+	question = kind->asks_privilege ? privilege_read_question(request) : NULL;
+	if (question != NULL || !kind->asks_privilege)
+		lookup_object(request, kind, &(AmoroKey) {decoded[0], decoded[1], decoded[2]}, question);
 }
 
 static const Route routes[] = {

@@ -59,6 +59,49 @@ typedef struct AmoroKey
 	const char *object_name;
 } AmoroKey;
 
+/* What users may do; a server may know more. Bits of a mask: they never change. */
+typedef enum AmoroPrivilege
+{
+	/* on the system, a catalog, a database, a table */
+	AMORO_PRIVILEGE_SELECT = 0,
+	AMORO_PRIVILEGE_INSERT,
+	AMORO_PRIVILEGE_DELETE,
+	AMORO_PRIVILEGE_CREATE,
+	AMORO_PRIVILEGE_ALTER,
+	AMORO_PRIVILEGE_DROP,
+	/* on the system, a catalog, a database, a path */
+	AMORO_PRIVILEGE_READ_DATA,
+	AMORO_PRIVILEGE_WRITE_DATA,
+	AMORO_PRIVILEGE_READ_SCHEMA,
+	AMORO_PRIVILEGE_WRITE_SCHEMA,
+	/* on the system, a catalog */
+	AMORO_PRIVILEGE_MANAGE_DATABASE,
+	/* on the system */
+	AMORO_PRIVILEGE_MANAGE_CATALOG,
+	AMORO_PRIVILEGE_MANAGE_USER,
+	AMORO_PRIVILEGE_MANAGE_ROLE,
+	AMORO_PRIVILEGE_MANAGE_OPTIMIZER,
+	AMORO_PRIVILEGE_EXTEND_TEMPLATE,
+	AMORO_PRIVILEGE_USE_TRIGGER,
+	AMORO_PRIVILEGE_USE_UDF,
+	AMORO_PRIVILEGE_USE_CQ,
+	AMORO_PRIVILEGE_USE_PIPE,
+	AMORO_PRIVILEGE_MAINTAIN,
+	AMORO_PRIVILEGE_COUNT
+} AmoroPrivilege;
+
+/*
+ * What a privilege is asked for: a table, a path of devices (which may be a pattern), a database, a catalog, or (no name)
+ * the system. Names that are not given are NULL or empty.
+ */
+typedef struct AmoroScope
+{
+	const char *catalog_name;
+	const char *database_name;
+	const char *table_name;
+	const char *path;
+} AmoroScope;
+
 typedef struct AmoroNodeOptions
 {
 	const char *conninfo;		/* as libpq reads it; target_session_attrs=read-write is added unless given */
@@ -176,6 +219,22 @@ AMORO_PUBLIC void amoro_cache_load(AmoroNode *node, AmoroCacheKind kind, const A
  * AMORO_FENCED: it may not; AMORO_STALE: a change overtook it, get it again.
  */
 AMORO_PUBLIC AmoroResult amoro_ticket_check(AmoroNode *node, AmoroTicket *ticket);
+
+/*
+ * Whether a user may do something, directly or through a role, there or on a wider scope: AMORO_OK; AMORO_NOT_FOUND: no, or
+ * there is no such user. Both need the ticket checked. Otherwise as amoro_cache_get; AMORO_INVALID_ARGUMENT also when the
+ * names make no scope. A user who is not in memory is loaded.
+ */
+AMORO_PUBLIC AmoroResult amoro_privilege_check(AmoroNode *node, const char *user_name, AmoroPrivilege privilege,
+											   const AmoroScope *scope, AmoroTicket *ticket);
+/* The same of an entry of kind AMORO_CACHE_AUTHORITY, for threads that may not block; the ticket is that of the entry. */
+AMORO_PUBLIC AmoroResult amoro_privilege_allowed(const AmoroEntry *entry, AmoroPrivilege privilege, const AmoroScope *scope);
+/* Whether the names make a scope: each with those above it, a table or a path but not both, a path that begins with root. */
+AMORO_PUBLIC bool amoro_scope_is_valid(const AmoroScope *scope);
+/* "SELECT", … */
+AMORO_PUBLIC const char *amoro_privilege_name(AmoroPrivilege privilege);
+/* In upper or lower case; false when there is none of that name. */
+AMORO_PUBLIC bool amoro_privilege_parse(const char *name, AmoroPrivilege *privilege);
 
 /* The JSON document of an entry, as the server wrote it; not ended by a NUL byte. Valid until the entry is released. */
 AMORO_PUBLIC const char *amoro_entry_document(const AmoroEntry *entry, size_t *size);

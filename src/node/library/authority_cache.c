@@ -2,6 +2,7 @@
  * authority_cache.c
  *		What a user may do.
  */
+#include "authority_table.h"
 #include "cache_kind.h"
 
 const CacheKind authority_cache = {
@@ -9,4 +10,5 @@ const CacheKind authority_cache = {
 	.names = 1,
 	.miss_is_absent = false,
 	.load_before_serving = NULL,
+	.make_table = authority_table_make,
 };

@@ -22,6 +22,11 @@ typedef struct CacheKind
 	 * keeps the node fenced: a failed or partial load is never an empty result. NULL: nothing to load.
 	 */
 	bool		(*load_before_serving) (AmoroNode *node, int64_t *version, char *reason, size_t reason_size);
+	/*
+	 * Makes of a document what is decided by, and tells how much of it is shown; see authority_table.h. NULL: all of it is
+	 * shown, and nothing is made of it.
+	 */
+	bool		(*make_table) (const char *document, size_t size, size_t *shown, void **table, size_t *table_size);
 } CacheKind;
 
 extern const CacheKind table_cache;

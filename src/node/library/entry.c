@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cache_kind.h"
+
 /* What malloc adds to an allocation: its header, and on average half of its rounding to 16 bytes. */
 #define ALLOCATOR_OVERHEAD 16
 
@@ -16,34 +18,50 @@ names_size(const AmoroEntry *entry)
 	return (size_t) entry->key_size[0] + entry->key_size[1] + entry->key_size[2];
 }
 
-AmoroEntry *
-entry_create(AmoroCacheKind kind, const KeyParts *key, const char *document, size_t size, int64_t version)
+/* Puts names and document into the memory of an entry, and what its kind has made of it. */
+static void
+fill(AmoroEntry *entry, const KeyParts *key, const char *document, const void *table)
 {
-	size_t		names = (size_t) key->size[0] + key->size[1] + key->size[2];
-	AmoroEntry *entry;
-	char	   *data;
+	char	   *data = entry->data;
 
-	if (size > UINT32_MAX)
-		return NULL;
-	entry = malloc(offsetof(AmoroEntry, data) + names + size);
-	if (entry == NULL)
-		return NULL;
-	entry->next = NULL;
-	entry->hash = key->hash;
-	entry->version = version;
-	atomic_init(&entry->references, 1);
-	entry->document_size = (uint32_t) size;
-	entry->kind = (uint8_t) kind;
-	entry->used = 0;
-	data = entry->data;
 	for (int i = 0; i < 3; i++)
 	{
 		entry->key_size[i] = key->size[i];
 		memcpy(data, key->text[i], key->size[i]);
 		data += key->size[i];
 	}
-	if (size > 0)
-		memcpy(data, document, size);
+	if (entry->document_size > 0)
+		memcpy(data, document, entry->document_size);
+	if (entry->table_size > 0)
+		memcpy((void *) entry_table(entry), table, entry->table_size);
+}
+
+AmoroEntry *
+entry_create(AmoroCacheKind kind, const KeyParts *key, const char *document, size_t size, int64_t version)
+{
+	size_t		names = (size_t) key->size[0] + key->size[1] + key->size[2];
+	AmoroEntry *entry;
+	void	   *table = NULL;
+	size_t		table_size = 0;
+
+	if (size > UINT32_MAX)
+		return NULL;
+	if (cache_kinds[kind]->make_table != NULL && !cache_kinds[kind]->make_table(document, size, &size, &table, &table_size))
+		return NULL;
+	entry = malloc(entry_table_offset(names, size) + table_size);
+	if (entry != NULL)
+	{
+		entry->next = NULL;
+		entry->hash = key->hash;
+		entry->version = version;
+		atomic_init(&entry->references, 1);
+		entry->document_size = (uint32_t) size;
+		entry->table_size = (uint32_t) table_size;
+		entry->kind = (uint8_t) kind;
+		entry->used = 0;
+		fill(entry, key, document, table);
+	}
+	free(table);
 	return entry;
 }
 
@@ -76,7 +94,7 @@ entry_in_database(const AmoroEntry *entry, const char *catalog_name, const char 
 size_t
 entry_size(const AmoroEntry *entry)
 {
-	return offsetof(AmoroEntry, data) + names_size(entry) + entry->document_size + ALLOCATOR_OVERHEAD;
+	return entry_table_offset(names_size(entry), entry->document_size) + entry->table_size + ALLOCATOR_OVERHEAD;
 }
 
 const char *

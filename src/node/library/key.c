@@ -18,8 +18,8 @@ mix(uint64_t a, uint64_t b)
 	return (uint64_t) product ^ (uint64_t) (product >> 64);
 }
 
-static uint64_t
-hash_text(uint64_t hash, const char *text, size_t size)
+uint64_t
+key_hash_text(uint64_t hash, const char *text, size_t size)
 {
 	const uint64_t odd = UINT64_C(0xa0761d6478bd642f);
 	uint64_t	word;
@@ -51,8 +51,8 @@ key_parts(KeyParts *parts, AmoroCacheKind kind, const AmoroKey *key, uint64_t se
 		parts->text[i] = size > 0 ? text[i] : "";
 		parts->size[i] = (uint16_t) size;
 	}
-	parts->database_hash = hash_text(hash_text(seed, text[0], parts->size[0]), parts->text[1], parts->size[1]);
-	parts->hash = hash_text(parts->database_hash + (uint64_t) kind, parts->text[2], parts->size[2]);
+	parts->database_hash = key_hash_text(key_hash_text(seed, text[0], parts->size[0]), parts->text[1], parts->size[1]);
+	parts->hash = key_hash_text(parts->database_hash + (uint64_t) kind, parts->text[2], parts->size[2]);
 	return true;
 }
 
@@ -69,5 +69,5 @@ key_describe(const KeyParts *parts, char *text, size_t size)
 uint64_t
 key_database_hash(const char *catalog_name, const char *database_name, uint64_t seed)
 {
-	return hash_text(hash_text(seed, catalog_name, strlen(catalog_name)), database_name, strlen(database_name));
+	return key_hash_text(key_hash_text(seed, catalog_name, strlen(catalog_name)), database_name, strlen(database_name));
 }

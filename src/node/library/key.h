@@ -27,6 +27,8 @@ typedef struct KeyParts
 extern bool key_parts(KeyParts *parts, AmoroCacheKind kind, const AmoroKey *key, uint64_t seed);
 /* "catalog"."database"."object", cut off at size bytes. */
 extern void key_describe(const KeyParts *parts, char *text, size_t size);
+/* Goes on with a hash, or begins one from any number. */
+extern uint64_t key_hash_text(uint64_t hash, const char *text, size_t size);
 /* The hash that all objects of one database share. */
 extern uint64_t key_database_hash(const char *catalog_name, const char *database_name, uint64_t seed);
 
