@@ -92,6 +92,71 @@ my @operations = (
 		look => [ [ '/v1/tables/c/d/NAME', qr/"table" ?: ?"NAME"/, 404 ] ],
 		seen => q{NOT EXISTS (SELECT FROM tables WHERE table_name = 'NAME')}
 	},
+	{
+		name => 'create_user',
+		call => q{create_user('NAME')},
+		look => [ [ '/v1/users/NAME', 404, qr/"user" ?: ?"NAME"/ ] ],
+	},
+	{
+		name => 'alter_user',
+		before => [ q{create_user('NAME')}, q{grant_privilege('{SELECT}', 'NAME', 'c')} ],
+		call => q{alter_user('NAME', disabled => true)},
+		look => [ [ '/v1/privileges/NAME?privilege=SELECT&catalog=c', qr/true/, qr/false/ ] ],
+	},
+	{
+		name => 'rename_user',
+		before => [ q{create_user('NAME')}, q{grant_privilege('{SELECT}', 'NAME', 'c')} ],
+		call => q{rename_user('NAME', 'NAME_new')},
+		look => [ [ '/v1/privileges/NAME?privilege=SELECT&catalog=c', qr/true/, qr/false/ ],
+			[ '/v1/privileges/NAME_new?privilege=SELECT&catalog=c', qr/false/, qr/true/ ] ],
+	},
+	{
+		name => 'drop_user',
+		before => [ q{create_user('NAME')}, q{grant_privilege('{SELECT}', 'NAME', 'c')} ],
+		call => q{drop_user('NAME')},
+		look => [ [ '/v1/privileges/NAME?privilege=SELECT&catalog=c', qr/true/, qr/false/ ], [ '/v1/users/NAME', qr/"user"/, 404 ] ],
+	},
+	{
+		name => 'create_role',
+		call => q{create_role('NAME')},
+		seen => q{EXISTS (SELECT FROM roles WHERE role_name = 'NAME')}
+	},
+	{
+		name => 'rename_role',
+		before => [ q{create_role('NAME')}, q{create_user('NAME_user')}, q{grant_role('NAME', 'NAME_user')} ],
+		call => q{rename_role('NAME', 'NAME_new')},
+		look => [ [ '/v1/users/NAME_user', qr/"roles" ?: ?\["NAME"\]/, qr/"roles" ?: ?\["NAME_new"\]/ ] ],
+	},
+	{
+		name => 'drop_role',
+		before => [ q{create_role('NAME')}, q{create_user('NAME_user')}, q{grant_role('NAME', 'NAME_user')}, q{grant_privilege('{DROP}', 'NAME')} ],
+		call => q{drop_role('NAME')},
+		look => [ [ '/v1/privileges/NAME_user?privilege=DROP', qr/true/, qr/false/ ] ],
+	},
+	{
+		name => 'grant_role',
+		before => [ q{create_role('NAME')}, q{create_user('NAME_user')}, q{grant_privilege('{READ}', 'NAME', 'c', 'd', path => 'root.a.**')} ],
+		call => q{grant_role('NAME', 'NAME_user')},
+		look => [ [ '/v1/privileges/NAME_user?privilege=READ_DATA&catalog=c&database=d&path=root.a.b', qr/false/, qr/true/ ] ],
+	},
+	{
+		name => 'revoke_role',
+		before => [ q{create_role('NAME')}, q{create_user('NAME_user')}, q{grant_role('NAME', 'NAME_user')}, q{grant_privilege('{ALTER}', 'NAME')} ],
+		call => q{revoke_role('NAME', 'NAME_user')},
+		look => [ [ '/v1/privileges/NAME_user?privilege=ALTER&catalog=c', qr/true/, qr/false/ ] ],
+	},
+	{
+		name => 'grant_privilege',
+		before => [q{create_user('NAME')}],
+		call => q{grant_privilege('{INSERT}', 'NAME', 'c', 'd', 't')},
+		look => [ [ '/v1/privileges/NAME?privilege=INSERT&catalog=c&database=d&table=t', qr/false/, qr/true/ ] ],
+	},
+	{
+		name => 'revoke_privilege',
+		before => [ q{create_user('NAME')}, q{grant_privilege('{INSERT}', 'NAME', 'c', 'd', 't')} ],
+		call => q{revoke_privilege('{INSERT}', 'NAME', 'c', 'd', 't')},
+		look => [ [ '/v1/privileges/NAME?privilege=INSERT&catalog=c&database=d&table=t', qr/true/, qr/false/ ] ],
+	},
 );
 
 my $server = AmoroCluster->create('main');

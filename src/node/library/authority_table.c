@@ -21,11 +21,12 @@ typedef enum ScopeKind
 	SCOPE_KIND_COUNT
 } ScopeKind;
 
+/* A slot of the table; free while it allows nothing. */
 typedef struct Scope
 {
 	uint64_t	hash;
 	uint64_t	privileges;		/* bits 1 << AmoroPrivilege */
-	uint32_t	name_offset;	/* of the names, one after the other */
+	uint32_t	name_offset;	/* of its names, one after the other, from the beginning of the table */
 	uint16_t	name_size[3];
 	uint8_t		kind;
 } Scope;
@@ -33,10 +34,8 @@ typedef struct Scope
 typedef struct Table
 {
 	uint64_t	privileges[SCOPE_KIND_COUNT];	/* that are in any scope of a kind; of the system just these */
-	uint32_t	slot_mask;
-	uint32_t	scope_count;
-	uint32_t	scopes_offset;	/* from the beginning of the table, as all offsets */
-	uint32_t	slots[];		/* 1 + number of a scope; 0: free. Then the scopes, then the names */
+	uint64_t	slot_mask;
+	Scope		scopes[];		/* then the names */
 } Table;
 
 /* The names of a scope while it is being looked for, or read. */
@@ -45,25 +44,25 @@ typedef struct ScopeName
 	ScopeKind	kind;
 	const char *text[3];
 	size_t		size[3];
+	uint64_t	hash;			/* of catalog and database, as far as they are names of its kind */
 } ScopeName;
 
 static const char *const scope_words[] = {"system", "catalog", "database", "table", "path"};
 static const int scope_name_counts[] = {0, 1, 2, 3, 3, 3};
 
-static const Scope *
-scopes_of(const Table *table)
-{
-	return (const Scope *) ((const char *) table + table->scopes_offset);
-}
-
 static uint64_t
 hash_scope(const ScopeName *name)
 {
-	uint64_t	hash = (uint64_t) name->kind;
+	uint64_t	hash = name->hash + (uint64_t) name->kind;
 
-	for (int i = 0; i < scope_name_counts[name->kind]; i++)
-		hash = key_hash_text(hash, name->text[i], name->size[i]);
-	return hash;
+	return scope_name_counts[name->kind] == 3 ? key_hash_text(hash, name->text[2], name->size[2]) : hash;
+}
+
+/* Takes the next of the first two names into the hash. */
+static void
+add_to_hash(ScopeName *name, int part)
+{
+	name->hash = key_hash_text(name->hash, name->text[part], name->size[part]);
 }
 
 static bool
@@ -87,11 +86,10 @@ static uint64_t
 privileges_on(const Table *table, const ScopeName *name)
 {
 	uint64_t	hash = hash_scope(name);
+	const Scope *scope;
 
-	for (uint32_t slot = (uint32_t) hash & table->slot_mask; table->slots[slot] != 0; slot = (slot + 1) & table->slot_mask)
+	for (uint64_t slot = hash; (scope = &table->scopes[slot & table->slot_mask])->privileges != 0; slot++)
 	{
-		const Scope *scope = &scopes_of(table)[table->slots[slot] - 1];
-
 		if (is_scope(table, scope, hash, name))
 			return scope->privileges;
 	}
@@ -168,11 +166,13 @@ authority_table_allows(const void *block, AmoroPrivilege privilege, const AmoroS
 	if (!is_given(scope->catalog_name))
 		return false;
 	name.size[0] = strlen(name.text[0]);
+	add_to_hash(&name, 0);
 	if (allows_on(table, bit, SCOPE_CATALOG, &name))
 		return true;
 	if (!is_given(scope->database_name))
 		return false;
 	name.size[1] = strlen(name.text[1]);
+	add_to_hash(&name, 1);
 	if (allows_on(table, bit, SCOPE_DATABASE, &name))
 		return true;
 	if (is_given(scope->table_name))
@@ -277,11 +277,19 @@ read_line(char *line, char *end, ScopeName *name, uint64_t *privileges)
 }
 
 static void
-add_scope(Table *table, const ScopeName *name, uint64_t privileges, char **names)
+add_scope(Table *table, ScopeName *name, uint64_t privileges, char **names)
 {
-	Scope	   *scope = (Scope *) ((char *) table + table->scopes_offset) + table->scope_count++;
-	uint32_t	slot;
+	uint64_t	slot;
+	Scope	   *scope;
 
+	table->privileges[name->kind] |= privileges;
+	if (name->kind == SCOPE_SYSTEM)
+		return;
+	for (int i = 0; i < scope_name_counts[name->kind] && i < 2; i++)
+		add_to_hash(name, i);
+	slot = hash_scope(name);
+	while ((scope = &table->scopes[slot & table->slot_mask])->privileges != 0)
+		slot++;
 	*scope = (Scope) {
 		.hash = hash_scope(name),
 		.privileges = privileges,
@@ -294,31 +302,26 @@ add_scope(Table *table, const ScopeName *name, uint64_t privileges, char **names
 		memcpy(*names, name->text[i], name->size[i]);
 		*names += name->size[i];
 	}
-	slot = (uint32_t) scope->hash & table->slot_mask;
-	while (table->slots[slot] != 0)
-		slot = (slot + 1) & table->slot_mask;
-	table->slots[slot] = table->scope_count;
-	table->privileges[name->kind] |= privileges;
 }
 
 /* An empty table with room for count scopes whose names have no more than so many bytes. */
 static Table *
 table_create(size_t count, size_t names_size, char **names, size_t *size)
 {
-	size_t		slots = 4;
-	size_t		scopes_offset;
+	size_t		slots = 2;
+	size_t		names_offset;
 	Table	   *table;
 
-	while (slots < count * 2)
+	/* at most two thirds are taken, so every search meets a free one */
+	while (slots * 2 < count * 3)
 		slots *= 2;
-	scopes_offset = (sizeof(Table) + slots * sizeof(uint32_t) + 7) / 8 * 8;
-	*size = scopes_offset + count * sizeof(Scope) + names_size;
+	names_offset = offsetof(Table, scopes) + slots * sizeof(Scope);
+	*size = names_offset + names_size;
 	table = *size <= UINT32_MAX ? calloc(1, *size) : NULL;
 	if (table == NULL)
 		return NULL;
-	table->slot_mask = (uint32_t) slots - 1;
-	table->scopes_offset = (uint32_t) scopes_offset;
-	*names = (char *) table + scopes_offset + count * sizeof(Scope);
+	table->slot_mask = slots - 1;
+	*names = (char *) table + names_offset;
 	return table;
 }
 

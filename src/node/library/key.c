@@ -9,34 +9,6 @@
 
 #include "cache_kind.h"
 
-/* Folds the 128-bit product of two words: every bit of the input reaches every bit of the result. */
-static inline uint64_t
-mix(uint64_t a, uint64_t b)
-{
-	unsigned __int128 product = (unsigned __int128) a * b;
-
-	return (uint64_t) product ^ (uint64_t) (product >> 64);
-}
-
-uint64_t
-key_hash_text(uint64_t hash, const char *text, size_t size)
-{
-	const uint64_t odd = UINT64_C(0xa0761d6478bd642f);
-	uint64_t	word;
-
-	hash ^= mix(size ^ UINT64_C(0xe7037ed1a0b428db), odd);
-	while (size >= sizeof(word))
-	{
-		memcpy(&word, text, sizeof(word));
-		hash = mix(hash ^ word, odd);
-		text += sizeof(word);
-		size -= sizeof(word);
-	}
-	word = 0;
-	memcpy(&word, text, size);
-	return mix(hash ^ word, UINT64_C(0x8ebc6af09c88c6e3));
-}
-
 bool
 key_parts(KeyParts *parts, AmoroCacheKind kind, const AmoroKey *key, uint64_t seed)
 {

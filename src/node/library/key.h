@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "amoro_node.h"
 
@@ -27,9 +28,49 @@ typedef struct KeyParts
 extern bool key_parts(KeyParts *parts, AmoroCacheKind kind, const AmoroKey *key, uint64_t seed);
 /* "catalog"."database"."object", cut off at size bytes. */
 extern void key_describe(const KeyParts *parts, char *text, size_t size);
-/* Goes on with a hash, or begins one from any number. */
-extern uint64_t key_hash_text(uint64_t hash, const char *text, size_t size);
 /* The hash that all objects of one database share. */
 extern uint64_t key_database_hash(const char *catalog_name, const char *database_name, uint64_t seed);
+
+/* Folds the 128-bit product of two words: every bit of the input reaches every bit of the result. */
+static inline uint64_t
+key_mix(uint64_t a, uint64_t b)
+{
+	unsigned __int128 product = (unsigned __int128) a * b;
+
+	return (uint64_t) product ^ (uint64_t) (product >> 64);
+}
+
+/* The last bytes of a text, fewer than eight, as one word, without a loop or a call. */
+static inline uint64_t
+key_tail(const char *text, size_t size)
+{
+	const unsigned char *bytes = (const unsigned char *) text;
+	uint32_t	head;
+	uint32_t	tail;
+
+	if (size < 4)
+		return size == 0 ? 0 : (uint64_t) bytes[0] << 16 | (uint64_t) bytes[size / 2] << 8 | bytes[size - 1];
+	memcpy(&head, text, sizeof(head));
+	memcpy(&tail, text + size - sizeof(tail), sizeof(tail));
+	return (uint64_t) head << 32 | tail;
+}
+
+/* Goes on with a hash, or begins one from any number. */
+static inline uint64_t
+key_hash_text(uint64_t hash, const char *text, size_t size)
+{
+	const uint64_t odd = UINT64_C(0xa0761d6478bd642f);
+	uint64_t	word;
+
+	hash ^= key_mix(size ^ UINT64_C(0xe7037ed1a0b428db), odd);
+	while (size >= sizeof(word))
+	{
+		memcpy(&word, text, sizeof(word));
+		hash = key_mix(hash ^ word, odd);
+		text += sizeof(word);
+		size -= sizeof(word);
+	}
+	return key_mix(hash ^ key_tail(text, size), UINT64_C(0x8ebc6af09c88c6e3));
+}
 
 #endif							/* AMORO_KEY_H */
