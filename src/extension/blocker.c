@@ -17,14 +17,11 @@
 #include "blocker_count.h"
 #include "blocker_record.h"
 #include "error_codes.h"
-#include "executor/spi.h"
 #include "fmgr.h"
 #include "guc.h"
 #include "miscadmin.h"
-#include "storage/proc.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
-#include "utils/guc.h"
 
 PG_FUNCTION_INFO_V1(amoro_meta_acquire_blocker);
 PG_FUNCTION_INFO_V1(amoro_meta_renew_blocker);
@@ -36,6 +33,8 @@ PG_FUNCTION_INFO_V1(amoro_meta_table_is_blocked);
 /* A write that took longer has waited for another transaction, and the clock is read anew. */
 #define WRITE_WITHOUT_WAIT_US 500
 
+#define ALL_OPERATIONS ((1 << BLOCKER_OPERATIONS) - 1)
+
 typedef struct AcquireRequest
 {
 	TableName	table;
@@ -45,32 +44,7 @@ typedef struct AcquireRequest
 } AcquireRequest;
 
 static void
-set_for_call(const char *name, const char *value)
-{
-	(void) set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
-}
-
-/*
- * Settings for the time of the call: they end with it, because all of these functions SET something. Nobody waits for
- * an idle transaction for long. Small tables are read by their indexes too, since a scan of the whole table would make
- * all of its rows a conflict in SERIALIZABLE (Z06); no cost that this adds is a reason to compile.
- */
-static void
-set_for_blockers(void)
-{
-	char		limit[16];
-
-	set_for_call("enable_seqscan", "off");
-	set_for_call("enable_bitmapscan", "off");
-	set_for_call("jit", "off");
-	if (LockTimeout > 0 && LockTimeout <= guc_blocker_lock_timeout)
-		return;
-	snprintf(limit, sizeof(limit), "%d", guc_blocker_lock_timeout);
-	set_for_call("lock_timeout", limit);
-}
-
-static void
-begin_change(void)
+require_writable(void)
 {
 	if (RecoveryInProgress())
 		ereport(ERROR,
@@ -78,8 +52,6 @@ begin_change(void)
 				 errmsg("cannot change blockers on a standby"),
 				 errhint("Connect to the primary server.")));
 	PreventCommandIfReadOnly("a change of blockers");
-	set_for_blockers();
-	SPI_connect();
 }
 
 static TimestampTz
@@ -96,18 +68,6 @@ set_expiry(BlockerHead *head, int64 blocker_id, TimestampTz expires_at)
 		if (head->holders[i] == blocker_id)
 			head->expires_at[i] = expires_at;
 	}
-}
-
-/* Whether any of the operations is held now. */
-static bool
-is_held(const BlockerHead *head, BlockerOperationSet operations, TimestampTz now)
-{
-	for (int i = 0; i < BLOCKER_OPERATIONS; i++)
-	{
-		if ((operations & (1 << i)) && head->holders[i] != 0 && head->expires_at[i] > now)
-			return true;
-	}
-	return false;
 }
 
 /* The blocker that an earlier call with this request id has got, if it holds. */
@@ -213,6 +173,29 @@ check_limit(int64 head_id, Oid role)
 			 errhint("Release what is not needed, or SELECT purge_blockers()")));
 }
 
+/* Whether the request is answered by what holds already, in *record and *head; raises AM101 when that is in its way. */
+static bool
+is_answered(const AcquireRequest *request, BlockerHead *head, BlockerRecord *record)
+{
+	TimestampTz now;
+
+	/* again, since it will not be written: another transaction that writes it comes after this one */
+	if (!blocker_head_read(&request->table, false, head))
+		return false;
+	now = GetCurrentTimestamp();
+	if (find_repeated(request, head, now, record))
+	{
+		blocker_count(BLOCKER_REPEATED);
+		return true;
+	}
+	if (blocker_head_is_held(head, request->operations, now))
+	{
+		blocker_count(BLOCKER_CONFLICT);
+		blocker_raise_conflict(head, request->operations, now);
+	}
+	return false;
+}
+
 /* The blocker that the request gets, in *record and *head; raises AM101. */
 static void
 acquire(AcquireRequest *request, BlockerHead *head, BlockerRecord *record)
@@ -221,25 +204,15 @@ acquire(AcquireRequest *request, BlockerHead *head, BlockerRecord *record)
 
 	for (;;)
 	{
-		TimestampTz now;
-
 		CHECK_FOR_INTERRUPTS();
-		if (!blocker_head_read(&request->table, head))
+		if (!blocker_head_read(&request->table, true, head))
 		{
 			check_limit(blocker_head_create(&request->table), request->record.acquired_by);
 			continue;
 		}
-		now = GetCurrentTimestamp();
-		if (find_repeated(request, head, now, record))
-		{
-			blocker_count(BLOCKER_REPEATED);
+		if (blocker_head_is_held(head, request->record.has_request_id ? ALL_OPERATIONS : request->operations, GetCurrentTimestamp()) &&
+			is_answered(request, head, record))
 			return;
-		}
-		if (is_held(head, request->operations, now))
-		{
-			blocker_count(BLOCKER_CONFLICT);
-			blocker_raise_conflict(head, request->operations, now);
-		}
 		take_over(head, request->operations, may_wait);
 		/* the head was read without a lock, and taking over may have waited */
 		if (!grant(request, head, GetCurrentTimestamp()))
@@ -272,10 +245,9 @@ amoro_meta_acquire_blocker(PG_FUNCTION_ARGS)
 		request.record.request_id = *PG_GETARG_UUID_P(6);
 	request.record.acquired_by = GetOuterUserId();
 
-	begin_change();
+	require_writable();
 	acquire(&request, &head, &record);
 	answer = blocker_answer(fcinfo, &head, &record);
-	SPI_finish();
 	return answer;
 }
 
@@ -315,7 +287,7 @@ renew(const BlockerRecord *record, int64 timeout_ms, BlockerHead *head)
 		TimestampTz expiry;
 
 		CHECK_FOR_INTERRUPTS();
-		if (!blocker_head_read_by_id(record->head_id, head))
+		if (!blocker_head_read_by_id(record->head_id, true, head))
 			raise_not_held(record->blocker_id, DT_NOBEGIN);
 		expiry = blocker_head_expiry(head, record->blocker_id);
 		now = GetCurrentTimestamp();
@@ -349,13 +321,12 @@ amoro_meta_renew_blocker(PG_FUNCTION_ARGS)
 	BlockerRecord record;
 	Datum		answer;
 
-	begin_change();
+	require_writable();
 	if (!blocker_record_read(blocker_id, &record))
 		raise_not_held(blocker_id, DT_NOBEGIN);
 	require_owner(&record);
 	renew(&record, timeout_ms > 0 ? timeout_ms : record.timeout_ms, &head);
 	answer = blocker_answer(fcinfo, &head, &record);
-	SPI_finish();
 	blocker_count(BLOCKER_RENEWED);
 	return answer;
 }
@@ -377,7 +348,7 @@ release(int64 blocker_id, bool forced)
 		TimestampTz expiry;
 
 		CHECK_FOR_INTERRUPTS();
-		if (!blocker_head_read_by_id(record.head_id, &head))
+		if (!blocker_head_read_by_id(record.head_id, true, &head))
 			return false;
 		expiry = blocker_head_expiry(&head, blocker_id);
 		if (expiry == DT_NOBEGIN)
@@ -396,9 +367,8 @@ release_argument(FunctionCallInfo fcinfo, bool forced)
 	int64		blocker_id = blocker_id_argument(fcinfo, 0);
 	bool		held;
 
-	begin_change();
+	require_writable();
 	held = release(blocker_id, forced);
-	SPI_finish();
 	if (held)
 		blocker_count(BLOCKER_RELEASED);
 	PG_RETURN_BOOL(held);
@@ -430,15 +400,14 @@ amoro_meta_assert_blocker(PG_FUNCTION_ARGS)
 	BlockerRecord record;
 	TimestampTz expiry = DT_NOBEGIN;
 
-	begin_change();
+	require_writable();
 	if (!blocker_record_lock(blocker_id, &record))
 		raise_not_held(blocker_id, DT_NOBEGIN);
 	require_owner(&record);
-	if (blocker_head_read_by_id(record.head_id, &head))
+	if (blocker_head_read_by_id(record.head_id, false, &head))
 		expiry = blocker_head_expiry(&head, blocker_id);
 	if (expiry <= GetCurrentTimestamp())
 		raise_not_held(blocker_id, expiry);
-	SPI_finish();
 	blocker_count(BLOCKER_ASSERTED);
 	PG_RETURN_INT64(blocker_id);
 }
@@ -448,13 +417,6 @@ Datum
 amoro_meta_table_is_blocked(PG_FUNCTION_ARGS)
 {
 	TableName	table = blocker_table_argument(fcinfo, 0);
-	BlockerOperationSet operation = blocker_operation_argument(fcinfo, 3);
-	BlockerHead head;
-	bool		held;
 
-	set_for_blockers();
-	SPI_connect();
-	held = blocker_head_read(&table, &head) && is_held(&head, operation, GetCurrentTimestamp());
-	SPI_finish();
-	PG_RETURN_BOOL(held);
+	PG_RETURN_BOOL(blocker_table_is_blocked(&table, blocker_operation_argument(fcinfo, 3)));
 }

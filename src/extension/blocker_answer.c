@@ -8,11 +8,9 @@
 #include "blocker_argument.h"
 #include "catalog/pg_type.h"
 #include "error_codes.h"
-#include "executor/spi.h"
 #include "funcapi.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
-#include "procedure_sql.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 
@@ -104,7 +102,7 @@ blocker_answer(FunctionCallInfo fcinfo, const BlockerHead *head, const BlockerRe
 
 	if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "the function does not return a row");
-	return PointerGetDatum(SPI_returntuple(blocker_tuple(descriptor, head, record), BlessTupleDesc(descriptor)));
+	return HeapTupleGetDatum(blocker_tuple(BlessTupleDesc(descriptor), head, record));
 }
 
 static void
@@ -164,8 +162,7 @@ amoro_meta_get_blockers(PG_FUNCTION_ARGS)
 	int64		seen = 0;
 
 	InitMaterializedSRF(fcinfo, 0);
-	SPI_connect();
-	if (blocker_head_read(&table, &head))
+	if (blocker_head_read(&table, false, &head))
 	{
 		now = GetCurrentTimestamp();
 		for (int i = 0; i < BLOCKER_OPERATIONS; i++)
@@ -179,6 +176,5 @@ amoro_meta_get_blockers(PG_FUNCTION_ARGS)
 			tuplestore_puttuple(result->setResult, blocker_tuple(result->setDesc, &head, &record));
 		}
 	}
-	SPI_finish();
 	return (Datum) 0;
 }

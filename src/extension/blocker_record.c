@@ -1,261 +1,173 @@
 /*
  * blocker_record.c
- *		The rows of table blockers. See the header.
+ *		Records of table blockers. See the header.
  */
 #include "postgres.h"
 
 #include "access/xact.h"
+#include "access/xlog.h"
 #include "blocker_record.h"
-#include "catalog/pg_type.h"
-#include "compat.h"
-#include "executor/spi.h"
+#include "catalog/namespace.h"
+#include "commands/sequence.h"
 #include "miscadmin.h"
+#include "own_table.h"
 #include "procedure_sql.h"
-
-const char *const blocker_operation_names[BLOCKER_OPERATIONS] = {"OPTIMIZE", "BATCH_WRITE"};
-
-#define HEAD_COLUMNS "SELECT h.head_id, h.version, h.newest_blocker_id, h.optimize_blocker_id, h.optimize_expires_at," \
-	" h.batch_write_blocker_id, h.batch_write_expires_at, h.catalog_name, h.database_name, h.table_name" \
-	" FROM amoro_meta.blocker_head h "
-#define RECORD_COLUMNS " blocker_id, prev_blocker_id, head_id, acquired_by, request_id, timeout_ms, created_at, properties "
-
-static SqlArgument
-sql_role(Oid role)
-{
-	return (SqlArgument) {REGROLEOID, ObjectIdGetDatum(role), false};
-}
-
-static SqlArgument
-sql_uuid(const pg_uuid_t *value)
-{
-	return (SqlArgument) {UUIDOID, UUIDPGetDatum(value), value == NULL};
-}
-
-static pg_noreturn void
-raise_serialization_failure(void)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
-			 errmsg("could not serialize access due to concurrent changes of a blocker"),
-			 errhint("The transaction might succeed if retried.")));
-}
-
-static void
-head_from_result(BlockerHead *head)
-{
-	head->head_id = result_bigint(0, 1);
-	head->version = result_bigint(0, 2);
-	head->newest_blocker_id = result_bigint(0, 3);
-	for (int i = 0; i < BLOCKER_OPERATIONS; i++)
-	{
-		head->holders[i] = result_bigint(0, 4 + 2 * i);
-		head->expires_at[i] = result_timestamptz(0, 5 + 2 * i);
-	}
-}
-
-/* See the header. */
-bool
-blocker_head_read(const TableName *table, BlockerHead *head)
-{
-	SqlArgument names[] = {
-		sql_text(table->catalog_name), sql_text(table->database_name), sql_text(table->table_name)
-	};
-
-	if (procedure_sql_latest(HEAD_COLUMNS "WHERE h.catalog_name = $1 AND h.database_name = $2 AND h.table_name = $3",
-							 lengthof(names), names) == 0)
-		return false;
-	head->table = *table;
-	head_from_result(head);
-	return true;
-}
-
-/* See the header. */
-bool
-blocker_head_read_by_id(int64 head_id, BlockerHead *head)
-{
-	SqlArgument id = sql_bigint(head_id);
-
-	if (procedure_sql_latest(HEAD_COLUMNS "WHERE h.head_id = $1", 1, &id) == 0)
-		return false;
-	head_from_result(head);
-	head->table.catalog_name = result_text(0, 8);
-	head->table.database_name = result_text(0, 9);
-	head->table.table_name = result_text(0, 10);
-	return true;
-}
-
-/* See the header. */
-int64
-blocker_head_create(const TableName *table)
-{
-	SqlArgument names[] = {
-		sql_text(table->catalog_name), sql_text(table->database_name), sql_text(table->table_name)
-	};
-
-	if (procedure_sql("INSERT INTO amoro_meta.blocker_head"
-					  " (head_id, catalog_name, database_name, table_name, version, newest_blocker_id, changed_at)"
-					  " VALUES (amoro_meta.next_id(), $1, $2, $3, 0, 0, clock_timestamp()) ON CONFLICT DO NOTHING"
-					  " RETURNING head_id",
-					  SPI_OK_INSERT_RETURNING, lengthof(names), names) == 0)
-		return 0;
-	return result_bigint(0, 1);
-}
+#include "utils/lsyscache.h"
 
 /* See the header. */
 bool
 blocker_role_has(Oid role, int64 count)
 {
-	SqlArgument arguments[] = {sql_role(role), sql_bigint(count)};
+	SqlArgument arguments[] = {{REGROLEOID, ObjectIdGetDatum(role), false}, sql_bigint(count)};
+	bool		has;
 
+	SPI_connect();
 	procedure_sql_latest("SELECT count(*) >= $2 FROM (SELECT FROM amoro_meta.blocker WHERE acquired_by = $1 LIMIT $2) b",
 						 lengthof(arguments), arguments);
-	return result_boolean(0, 1);
+	has = result_boolean(0, 1);
+	SPI_finish();
+	return has;
 }
 
-/* See the header. */
-bool
-blocker_head_write(BlockerHead *head, TimestampTz now)
+static OwnTable
+open_records(LOCKMODE mode)
 {
-	SqlArgument arguments[] = {
-		sql_bigint(head->head_id), sql_bigint(head->version), sql_bigint(head->newest_blocker_id),
-		sql_optional_id(head->holders[BLOCKER_OPTIMIZE]), sql_timestamptz(head->expires_at[BLOCKER_OPTIMIZE]),
-		sql_optional_id(head->holders[BLOCKER_BATCH_WRITE]), sql_timestamptz(head->expires_at[BLOCKER_BATCH_WRITE]),
-		sql_timestamptz(now)
-	};
-
-	if (procedure_sql("UPDATE amoro_meta.blocker_head SET version = version + 1, newest_blocker_id = $3,"
-					  " optimize_blocker_id = $4, optimize_expires_at = $5,"
-					  " batch_write_blocker_id = $6, batch_write_expires_at = $7, changed_at = $8"
-					  " WHERE head_id = $1 AND version = $2",
-					  SPI_OK_UPDATE, lengthof(arguments), arguments) > 0)
-	{
-		head->version++;
-		return true;
-	}
-	if (IsolationUsesXactSnapshot())
-		raise_serialization_failure();
-	return false;
+	return own_table_open("blocker", "blocker_pkey", mode);
 }
 
-/* See the header. */
-void
-blocker_head_lock(const BlockerHead *head)
+static HeapTuple
+find_record(OwnTable *records, int64 blocker_id)
 {
-	SqlArgument id = sql_bigint(head->head_id);
+	OwnKey		key = OWN_KEY_BIGINT("blocker_id", blocker_id);
 
-	procedure_sql("SELECT FROM amoro_meta.blocker_head WHERE head_id = $1 FOR NO KEY UPDATE", SPI_OK_SELECT, 1, &id);
+	return own_table_find_unnoticed(records, 1, &key);
 }
 
-/* See the header. */
-BlockerOperationSet
-blocker_head_operations(const BlockerHead *head, int64 blocker_id)
-{
-	BlockerOperationSet operations = 0;
-
-	for (int i = 0; i < BLOCKER_OPERATIONS; i++)
-	{
-		if (head->holders[i] == blocker_id)
-			operations |= 1 << i;
-	}
-	return operations;
-}
-
-/* See the header. */
-TimestampTz
-blocker_head_expiry(const BlockerHead *head, int64 blocker_id)
-{
-	for (int i = 0; i < BLOCKER_OPERATIONS; i++)
-	{
-		if (head->holders[i] == blocker_id)
-			return head->expires_at[i];
-	}
-	return DT_NOBEGIN;
-}
-
-/* See the header. */
-void
-blocker_head_clear(BlockerHead *head, int64 blocker_id)
-{
-	for (int i = 0; i < BLOCKER_OPERATIONS; i++)
-	{
-		if (head->holders[i] != blocker_id)
-			continue;
-		head->holders[i] = 0;
-		head->expires_at[i] = DT_NOBEGIN;
-	}
-}
-
-static bool
-record_from_result(BlockerRecord *record)
+static void
+record_from_row(OwnTable *records, HeapTuple row, BlockerRecord *record)
 {
 	bool		is_null;
-	Datum		request_id;
+	Datum		request_id = own_column_or_null(records, row, "request_id", &is_null);
 
-	if (SPI_processed == 0)
-		return false;
-	record->blocker_id = result_bigint(0, 1);
-	record->prev_blocker_id = result_bigint(0, 2);
-	record->head_id = result_bigint(0, 3);
-	record->acquired_by = DatumGetObjectId(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 4, &is_null));
-	request_id = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 5, &is_null);
 	record->has_request_id = !is_null;
 	if (!is_null)
 		record->request_id = *DatumGetUUIDP(request_id);
-	record->timeout_ms = result_bigint(0, 6);
-	record->created_at = result_timestamptz(0, 7);
-	record->properties = result_jsonb(0, 8);
-	return true;
+	record->blocker_id = DatumGetInt64(own_column(records, row, "blocker_id"));
+	record->prev_blocker_id = DatumGetInt64(own_column(records, row, "prev_blocker_id"));
+	record->head_id = DatumGetInt64(own_column(records, row, "head_id"));
+	record->acquired_by = DatumGetObjectId(own_column(records, row, "acquired_by"));
+	record->timeout_ms = DatumGetInt64(own_column(records, row, "timeout_ms"));
+	record->created_at = DatumGetTimestampTz(own_column(records, row, "created_at"));
+	record->properties = DatumGetJsonbPCopy(own_column(records, row, "properties"));
 }
 
 /* See the header. */
 bool
 blocker_record_read(int64 blocker_id, BlockerRecord *record)
 {
-	SqlArgument id = sql_bigint(blocker_id);
+	OwnTable	records = open_records(AccessShareLock);
+	OwnKey		key = OWN_KEY_BIGINT("blocker_id", blocker_id);
+	HeapTuple	row = own_table_find_latest(&records, 1, &key);
 
-	procedure_sql_latest("SELECT" RECORD_COLUMNS "FROM amoro_meta.blocker WHERE blocker_id = $1", 1, &id);
-	return record_from_result(record);
+	if (row != NULL)
+		record_from_row(&records, row, record);
+	own_table_close(&records, AccessShareLock);
+	return row != NULL;
 }
 
-/* A record that is there but not to be seen in the snapshot of the transaction: what was found cannot be acted on. */
-static bool
-require_absence(int64 blocker_id, BlockerRecord *record)
+/* There is no such record by now; where the snapshot of the transaction shows one, that cannot be acted on. */
+static void
+require_absence(OwnTable *records, int64 blocker_id)
 {
-	if (IsolationUsesXactSnapshot() && blocker_record_read(blocker_id, record))
-		raise_serialization_failure();
-	return false;
+	OwnKey		key = OWN_KEY_BIGINT("blocker_id", blocker_id);
+
+	if (IsolationUsesXactSnapshot() && own_table_find(records, 1, &key, ForwardScanDirection) != NULL)
+		own_table_raise_past();
+}
+
+/* Locks a record in one way or deletes it, if it still is what was found. */
+typedef bool (*RecordChange) (OwnTable *records, HeapTuple row, bool wait);
+
+static bool
+hold(OwnTable *records, HeapTuple row, bool wait)
+{
+	return own_table_lock(records, row, LockTupleKeyShare, wait);
+}
+
+/* Does something to a record as it is by now, and waits for whoever has it; false when there is none. */
+static bool
+change_record(int64 blocker_id, RecordChange change, LOCKMODE mode, BlockerRecord *record)
+{
+	OwnTable	records = open_records(mode);
+	HeapTuple	row;
+
+	while ((row = find_record(&records, blocker_id)) != NULL)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (IsolationUsesXactSnapshot() && !own_table_shows(&records, row))
+			own_table_raise_past();
+		if (change(&records, row, false))
+			break;
+		blocker_limit_waits();
+		if (change(&records, row, true))
+			break;
+	}
+	if (row != NULL)
+		record_from_row(&records, row, record);
+	else
+		require_absence(&records, blocker_id);
+	own_table_close(&records, NoLock);
+	return row != NULL;
 }
 
 /* See the header. */
 bool
 blocker_record_lock(int64 blocker_id, BlockerRecord *record)
 {
-	SqlArgument id = sql_bigint(blocker_id);
-
-	procedure_sql("SELECT" RECORD_COLUMNS "FROM amoro_meta.blocker WHERE blocker_id = $1 FOR KEY SHARE",
-				  SPI_OK_SELECT, 1, &id);
-	return record_from_result(record) || require_absence(blocker_id, record);
+	return change_record(blocker_id, hold, RowShareLock, record);
 }
 
 /* See the header. */
 bool
 blocker_record_delete(int64 blocker_id, BlockerRecord *record)
 {
-	SqlArgument id = sql_bigint(blocker_id);
-
-	procedure_sql("DELETE FROM amoro_meta.blocker WHERE blocker_id = $1 RETURNING" RECORD_COLUMNS,
-				  SPI_OK_DELETE_RETURNING, 1, &id);
-	return record_from_result(record) || require_absence(blocker_id, record);
+	return change_record(blocker_id, own_table_delete, RowExclusiveLock, record);
 }
 
 /* See the header. */
 bool
 blocker_record_try_lock(int64 blocker_id)
 {
-	SqlArgument id = sql_bigint(blocker_id);
+	OwnTable	records = open_records(RowShareLock);
+	HeapTuple	row = find_record(&records, blocker_id);
+	bool		locked = row != NULL && own_table_lock(&records, row, LockTupleExclusive, false);
 
-	return procedure_sql("SELECT FROM amoro_meta.blocker WHERE blocker_id = $1 FOR UPDATE SKIP LOCKED",
-						 SPI_OK_SELECT, 1, &id) > 0;
+	own_table_close(&records, NoLock);
+	return locked;
+}
+
+/* A column of a row that there is only one of; 0 when there is none. */
+static int32
+singleton_column(const char *table_name, const char *index_name, const char *column)
+{
+	OwnTable	table = own_table_open(table_name, index_name, AccessShareLock);
+	OwnKey		key = {"singleton", BTEqualStrategyNumber, F_BOOLEQ, BoolGetDatum(true)};
+	HeapTuple	row = own_table_find_unnoticed(&table, 1, &key);
+	int32		value = row == NULL ? 0 : DatumGetInt32(own_column(&table, row, column));
+
+	own_table_close(&table, AccessShareLock);
+	return value;
+}
+
+/* As amoro_meta.next_id(), in an era that is not before amoro_meta.current_blocker_era(). */
+static int64
+next_blocker_id(void)
+{
+	int32		timeline = (int32) GetWALInsertionTimeLine() - 1 + singleton_column("identity", "identity_pkey", "timeline_offset");
+	int32		era = singleton_column("blocker_era", "blocker_era_pkey", "era");
+	Oid			sequence = get_relname_relid("id_sequence", get_namespace_oid("amoro_meta", false));
+
+	return ((int64) Max(timeline, era) << 40) + nextval_internal(sequence, false);
 }
 
 /* Ids of the era at hand are at or below one that was given before: the sequence was set back by hand. */
@@ -264,48 +176,47 @@ begin_next_era(int64 newest_blocker_id)
 {
 	SqlArgument era = sql_integer((int32) (newest_blocker_id >> 40) + 1);
 
+	blocker_limit_waits();
+	SPI_connect();
 	procedure_sql("UPDATE amoro_meta.blocker_era SET era = greatest(era, $1) WHERE singleton", SPI_OK_UPDATE, 1, &era);
+	SPI_finish();
 }
 
 /* See the header. */
 void
 blocker_record_insert(BlockerRecord *record, const BlockerHead *head, TimestampTz expires_at)
 {
-	SqlArgument arguments[] = {
-		sql_bigint(record->prev_blocker_id), sql_bigint(head->head_id), sql_role(record->acquired_by),
-		sql_uuid(record->has_request_id ? &record->request_id : NULL), sql_bigint(record->timeout_ms),
-		sql_timestamptz(record->created_at), sql_timestamptz(expires_at), sql_jsonb(record->properties)
-	};
+	OwnTable	records = open_records(RowExclusiveLock);
 
-	for (;;)
+	/* the head was read before the id is taken, so whoever was given one before has taken a smaller one */
+	while ((record->blocker_id = next_blocker_id()) <= head->newest_blocker_id)
 	{
-		/* the head was read before the id is taken, so whoever was given one before has taken a smaller one */
-		procedure_sql("INSERT INTO amoro_meta.blocker (blocker_id, prev_blocker_id, head_id, acquired_by, request_id,"
-					  " timeout_ms, created_at, check_at, properties)"
-					  " VALUES ((greatest(amoro_meta.timeline_id() - 1 +"
-					  "   coalesce((SELECT i.timeline_offset FROM amoro_meta.identity i WHERE i.singleton), 0),"
-					  "   (SELECT e.era FROM amoro_meta.blocker_era e WHERE e.singleton))::bigint << 40)"
-					  "  + nextval('amoro_meta.id_sequence'),"
-					  "  $1, $2, $3, $4, $5, $6, $7, $8) RETURNING blocker_id",
-					  SPI_OK_INSERT_RETURNING, lengthof(arguments), arguments);
-		record->blocker_id = result_bigint(0, 1);
-		if (record->blocker_id > head->newest_blocker_id)
-			break;
 		CHECK_FOR_INTERRUPTS();
 		begin_next_era(head->newest_blocker_id);
-		(void) blocker_record_delete(record->blocker_id, record);
 	}
 	record->head_id = head->head_id;
+
+	OwnColumn	columns[] = {
+		{"blocker_id", Int64GetDatum(record->blocker_id)}, {"prev_blocker_id", Int64GetDatum(record->prev_blocker_id)},
+		{"head_id", Int64GetDatum(record->head_id)}, {"acquired_by", ObjectIdGetDatum(record->acquired_by)},
+		{"request_id", UUIDPGetDatum(&record->request_id), !record->has_request_id},
+		{"timeout_ms", Int64GetDatum(record->timeout_ms)}, {"created_at", TimestampTzGetDatum(record->created_at)},
+		{"check_at", TimestampTzGetDatum(expires_at)}, {"properties", JsonbPGetDatum(record->properties)}
+	};
+
+	own_table_insert(&records, lengthof(columns), columns);
+	own_table_close(&records, NoLock);
 }
 
 /* See the header. */
 void
 blocker_record_date(const BlockerRecord *record, TimestampTz expires_at)
 {
-	SqlArgument arguments[] = {
-		sql_bigint(record->blocker_id), sql_timestamptz(record->created_at), sql_timestamptz(expires_at)
-	};
+	OwnTable	records = open_records(RowExclusiveLock);
+	HeapTuple	row = find_record(&records, record->blocker_id);
+	OwnColumn	changes[] = {{"created_at", TimestampTzGetDatum(record->created_at)}, {"check_at", TimestampTzGetDatum(expires_at)}};
 
-	procedure_sql("UPDATE amoro_meta.blocker SET created_at = $2, check_at = $3 WHERE blocker_id = $1",
-				  SPI_OK_UPDATE, lengthof(arguments), arguments);
+	if (row == NULL || own_table_update(&records, row, lengthof(changes), changes, true) == NULL)
+		elog(ERROR, "record of blocker " INT64_FORMAT " was not found", record->blocker_id);
+	own_table_close(&records, NoLock);
 }

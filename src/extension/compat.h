@@ -8,6 +8,7 @@
 
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "access/xlog.h"
 #include "storage/proc.h"
 #include "utils/wait_event.h"
@@ -29,6 +30,22 @@
 #else
 #define compat_owns_database(database) pg_database_ownercheck(database, GetUserId())
 #endif
+
+/* 16 says which indexes an update is for; the caller sees to all or none */
+#include "access/heapam.h"
+static inline TM_Result
+compat_heap_update(Relation relation, ItemPointer place, HeapTuple row, bool wait)
+{
+	TM_FailureData failure;
+	LockTupleMode mode;
+#if PG_VERSION_NUM >= 160000
+	TU_UpdateIndexes indexes;
+
+	return heap_update(relation, place, row, GetCurrentCommandId(true), InvalidSnapshot, wait, &failure, &mode, &indexes);
+#else
+	return heap_update(relation, place, row, GetCurrentCommandId(true), InvalidSnapshot, wait, &failure, &mode);
+#endif
+}
 
 /* 17 renamed pgprocno to a backend's MyProcNumber */
 #if PG_VERSION_NUM < 170000

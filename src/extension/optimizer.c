@@ -8,7 +8,7 @@
 #include "common/hashfn.h"
 #include "miscadmin.h"
 #include "optimizer.h"
-#include "task_table.h"
+#include "own_table.h"
 #include "utils/fmgrprotos.h"
 #include "utils/uuid.h"
 
@@ -40,20 +40,20 @@ optimizer_thread(FunctionCallInfo fcinfo)
 bool
 optimizer_look_up(const OptimizerThread *thread, Optimizer *optimizer)
 {
-	TaskTable	table = task_table_open("optimizer", "optimizer_token_key", AccessShareLock);
-	TaskKey		key = {"token", BTEqualStrategyNumber, F_UUID_EQ, thread->token.value};
-	HeapTuple	row = task_table_find(&table, 1, &key, ForwardScanDirection);
-	bool		found = row != NULL && task_column(&table, row, "registered_by") == thread->role.value &&
-		task_column(&table, row, "expired_at") == 0;
+	OwnTable	table = own_table_open("optimizer", "optimizer_token_key", AccessShareLock);
+	OwnKey		key = {"token", BTEqualStrategyNumber, F_UUID_EQ, thread->token.value};
+	HeapTuple	row = own_table_find(&table, 1, &key, ForwardScanDirection);
+	bool		found = row != NULL && own_column(&table, row, "registered_by") == thread->role.value &&
+		own_column(&table, row, "expired_at") == 0;
 
 	if (found)
 		*optimizer = (Optimizer) {
-			.id = DatumGetInt64(task_column(&table, row, "optimizer_id")),
-			.group_name = TextDatumGetCString(task_column(&table, row, "group_name")),
-			.thread_count = DatumGetInt32(task_column(&table, row, "thread_count")),
-			.draining = DatumGetBool(task_column(&table, row, "draining"))
+			.id = DatumGetInt64(own_column(&table, row, "optimizer_id")),
+			.group_name = TextDatumGetCString(own_column(&table, row, "group_name")),
+			.thread_count = DatumGetInt32(own_column(&table, row, "thread_count")),
+			.draining = DatumGetBool(own_column(&table, row, "draining"))
 		};
-	task_table_close(&table, AccessShareLock);
+	own_table_close(&table, AccessShareLock);
 	return found;
 }
 

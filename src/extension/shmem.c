@@ -93,6 +93,11 @@ initialize_shared_memory(void)
 		for (int event = 0; event < TASK_EVENTS; event++)
 			pg_atomic_init_u64(&AmoroShared->task_counters[i].events[event], 0);
 	}
+	for (int i = 0; i < TASK_CURSORS; i++)
+	{
+		pg_atomic_init_u64(&AmoroShared->task_cursors[i].process_id, 0);
+		pg_atomic_init_u64(&AmoroShared->task_cursors[i].position, 0);
+	}
 }
 
 static void

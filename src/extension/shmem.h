@@ -234,6 +234,15 @@ typedef struct TaskCounters
 
 #define TASK_COUNTER_PLACES 64
 
+/* Where in the line of a process the next claim begins (task_cursor.c). Processes share a place by their hash. */
+typedef struct TaskCursor
+{
+	pg_atomic_uint64 process_id;
+	pg_atomic_uint64 position;
+} TaskCursor;
+
+#define TASK_CURSORS 256
+
 typedef struct AmoroSharedState
 {
 	LWLock	   *lock;
@@ -250,6 +259,7 @@ typedef struct AmoroSharedState
 	int64		registrations;	/* how many there were in this server start */
 	TaskChannel task_channels[TASK_CHANNELS];
 	TaskCounters task_counters[TASK_COUNTER_PLACES];
+	TaskCursor	task_cursors[TASK_CURSORS];
 	/* after this struct: databases, then slots, then hash buckets */
 } AmoroSharedState;
 

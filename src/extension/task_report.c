@@ -9,8 +9,9 @@
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "optimizer.h"
+#include "own_table.h"
 #include "task_activity.h"
-#include "task_table.h"
+#include "task_state.h"
 #include "utils/timestamp.h"
 
 PG_FUNCTION_INFO_V1(amoro_meta_ack_task);
@@ -45,20 +46,20 @@ report_arguments(FunctionCallInfo fcinfo)
 static bool
 process_goes_on(int64 process_id)
 {
-	TaskTable	processes = task_table_open("process", "process_pkey", AccessShareLock);
-	TaskKey		key = TASK_KEY_BIGINT("process_id", process_id);
-	HeapTuple	row = task_table_find(&processes, 1, &key, ForwardScanDirection);
-	bool		goes_on = row != NULL && task_column(&processes, row, "ended_at") == 0;
+	OwnTable	processes = own_table_open("process", "process_pkey", AccessShareLock);
+	OwnKey		key = OWN_KEY_BIGINT("process_id", process_id);
+	HeapTuple	row = own_table_find(&processes, 1, &key, ForwardScanDirection);
+	bool		goes_on = row != NULL && own_column(&processes, row, "ended_at") == 0;
 
-	task_table_close(&processes, AccessShareLock);
+	own_table_close(&processes, AccessShareLock);
 	return goes_on;
 }
 
 /* The task that is reported on, if this thread holds it by that attempt in a process that goes on; else NULL. */
 static HeapTuple
-own_task(const Report *report, TaskTable *tasks)
+own_task(const Report *report, OwnTable *tasks)
 {
-	TaskKey		keys[] = {
+	OwnKey		keys[] = {
 		{"process_id", BTEqualStrategyNumber, F_INT8EQ, report->arguments[3].value},
 		{"task_id", BTEqualStrategyNumber, F_INT4EQ, report->arguments[4].value}
 	};
@@ -68,10 +69,10 @@ own_task(const Report *report, TaskTable *tasks)
 
 	if (!report->complete || !optimizer_look_up(&thread, &optimizer) || !process_goes_on(DatumGetInt64(report->arguments[3].value)))
 		return NULL;
-	row = task_table_find(tasks, lengthof(keys), keys, ForwardScanDirection);
-	if (row == NULL || task_column(tasks, row, "attempt") != report->arguments[5].value ||
-		DatumGetInt64(task_column(tasks, row, "optimizer_id")) != optimizer.id ||
-		DatumGetInt32(task_column(tasks, row, "thread_id")) != thread.thread_id)
+	row = own_table_find(tasks, lengthof(keys), keys, ForwardScanDirection);
+	if (row == NULL || own_column(tasks, row, "attempt") != report->arguments[5].value ||
+		DatumGetInt64(own_column(tasks, row, "optimizer_id")) != optimizer.id ||
+		DatumGetInt32(own_column(tasks, row, "thread_id")) != thread.thread_id)
 		return NULL;
 	return row;
 }
@@ -79,22 +80,20 @@ own_task(const Report *report, TaskTable *tasks)
 static bool
 acknowledge(const Report *report)
 {
-	TaskTable	tasks = task_table_open("task", "task_pkey", RowExclusiveLock);
+	OwnTable	tasks = own_table_open("task", "task_pkey", RowExclusiveLock);
 	HeapTuple	row = own_task(report, &tasks);
 	bool		done = false;
 
-	if (row != NULL && (task_column(&tasks, row, "state") == task_state("SCHEDULED") ||
-						task_column(&tasks, row, "state") == task_state("ACKED")) &&
-		task_table_lock(&tasks, row, true))
+	if (row != NULL && (own_column(&tasks, row, "state") == task_state("SCHEDULED") ||
+						own_column(&tasks, row, "state") == task_state("ACKED")))
 	{
-		TaskChange	changes[] = {
+		OwnColumn	changes[] = {
 			{"state", task_state("ACKED")}, {"acked_at", TimestampTzGetDatum(GetCurrentTimestamp())}
 		};
 
-		task_table_update(&tasks, row, lengthof(changes), changes);
-		done = true;
+		done = own_table_update(&tasks, row, lengthof(changes), changes, true) != NULL;
 	}
-	task_table_close(&tasks, NoLock);
+	own_table_close(&tasks, NoLock);
 	return done;
 }
 
@@ -155,36 +154,35 @@ count_answer(const char *answer)
 static bool
 is_one_of_many(int64 process_id)
 {
-	TaskTable	tasks = task_table_open("task", "task_position", AccessShareLock);
-	TaskKey		key = TASK_KEY_BIGINT("process_id", process_id);
-	HeapTuple	row = task_table_find(&tasks, 1, &key, BackwardScanDirection);
-	bool		waits = row != NULL && task_column(&tasks, row, "state") == task_state("PLANNED");
+	OwnTable	tasks = own_table_open("task", "task_position", AccessShareLock);
+	OwnKey		key = OWN_KEY_BIGINT("process_id", process_id);
+	HeapTuple	row = own_table_find(&tasks, 1, &key, BackwardScanDirection);
+	bool		waits = row != NULL && own_column(&tasks, row, "state") == task_state("PLANNED");
 
-	task_table_close(&tasks, AccessShareLock);
+	own_table_close(&tasks, AccessShareLock);
 	return waits;
 }
 
 static bool
 succeed_among_many(const Report *report)
 {
-	TaskTable	tasks = task_table_open("task", "task_pkey", RowExclusiveLock);
+	OwnTable	tasks = own_table_open("task", "task_pkey", RowExclusiveLock);
 	HeapTuple	row = own_task(report, &tasks);
 	bool		done = false;
 
-	if (row != NULL && task_column(&tasks, row, "state") == task_state("ACKED") &&
-		is_one_of_many(DatumGetInt64(report->arguments[3].value)) && task_table_lock(&tasks, row, true))
+	if (row != NULL && own_column(&tasks, row, "state") == task_state("ACKED") &&
+		is_one_of_many(DatumGetInt64(report->arguments[3].value)))
 	{
 		TimestampTz now = GetCurrentTimestamp();
-		int64		cost_ms = (now - DatumGetTimestampTz(task_column(&tasks, row, "acked_at"))) / 1000;
-		TaskChange	changes[] = {
+		int64		cost_ms = (now - DatumGetTimestampTz(own_column(&tasks, row, "acked_at"))) / 1000;
+		OwnColumn	changes[] = {
 			{"state", task_state("SUCCESS")}, {"ended_at", TimestampTzGetDatum(now)},
-			{"cost_ms", Int64GetDatum(DatumGetInt64(task_column(&tasks, row, "cost_ms")) + Max(cost_ms, 0))}
+			{"cost_ms", Int64GetDatum(DatumGetInt64(own_column(&tasks, row, "cost_ms")) + Max(cost_ms, 0))}
 		};
 
-		task_table_update(&tasks, row, lengthof(changes), changes);
-		done = true;
+		done = own_table_update(&tasks, row, lengthof(changes), changes, true) != NULL;
 	}
-	task_table_close(&tasks, NoLock);
+	own_table_close(&tasks, NoLock);
 	return done;
 }
 

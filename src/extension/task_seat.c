@@ -12,8 +12,9 @@
 #include "common/hashfn.h"
 #include "common/pg_prng.h"
 #include "miscadmin.h"
+#include "own_table.h"
 #include "task_seat.h"
-#include "task_table.h"
+#include "task_state.h"
 #include "utils/fmgrprotos.h"
 
 /* First key of an advisory lock, see README.md. */
@@ -28,49 +29,33 @@
 typedef struct SeatScan
 {
 	int64		process_id;
-	TaskTable	claim;			/* by process_id, seat, seat_number */
-	TaskTable	task;			/* by process_id, task_id */
-	Datum		scheduled;
-	Datum		acked;
+	OwnTable	claim;			/* by process_id, seat, seat_number */
+	OwnTable	task;			/* by process_id, task_id */
 } SeatScan;
-
-/* Whether a task is still handed out by that attempt. */
-static bool
-is_handed_out(SeatScan *scan, int32 task_id, int32 attempt)
-{
-	TaskKey		keys[] = {TASK_KEY_BIGINT("process_id", scan->process_id), TASK_KEY_INTEGER("task_id", task_id)};
-	HeapTuple	row = task_table_find(&scan->task, lengthof(keys), keys, ForwardScanDirection);
-	Datum		state;
-
-	if (row == NULL || DatumGetInt32(task_column(&scan->task, row, "attempt")) != attempt)
-		return false;
-	state = task_column(&scan->task, row, "state");
-	return state == scan->scheduled || state == scan->acked;
-}
 
 /* Looks at the newest claim of a seat: returns its number, 0 for none, and whether its task is still handed out. */
 static int32
 look_at_seat(SeatScan *scan, int32 seat, bool *taken)
 {
-	TaskKey		keys[] = {TASK_KEY_BIGINT("process_id", scan->process_id), TASK_KEY_INTEGER("seat", seat)};
-	HeapTuple	row = task_table_find(&scan->claim, lengthof(keys), keys, BackwardScanDirection);
+	OwnKey		keys[] = {OWN_KEY_BIGINT("process_id", scan->process_id), OWN_KEY_INTEGER("seat", seat)};
+	HeapTuple	row = own_table_find(&scan->claim, lengthof(keys), keys, BackwardScanDirection);
 
 	*taken = false;
 	if (row == NULL)
 		return 0;
-	*taken = is_handed_out(scan, DatumGetInt32(task_column(&scan->claim, row, "task_id")),
-						   DatumGetInt32(task_column(&scan->claim, row, "attempt")));
-	return DatumGetInt32(task_column(&scan->claim, row, "seat_number"));
+	*taken = task_is_handed_out(&scan->task, scan->process_id, DatumGetInt32(own_column(&scan->claim, row, "task_id")),
+								DatumGetInt32(own_column(&scan->claim, row, "attempt")));
+	return DatumGetInt32(own_column(&scan->claim, row, "seat_number"));
 }
 
 /* The highest seat that was ever taken, 0 for none. */
 static int32
 highest_seat(SeatScan *scan)
 {
-	TaskKey		key = TASK_KEY_BIGINT("process_id", scan->process_id);
-	HeapTuple	row = task_table_find(&scan->claim, 1, &key, BackwardScanDirection);
+	OwnKey		key = OWN_KEY_BIGINT("process_id", scan->process_id);
+	HeapTuple	row = own_table_find(&scan->claim, 1, &key, BackwardScanDirection);
 
-	return row == NULL ? 0 : DatumGetInt32(task_column(&scan->claim, row, "seat"));
+	return row == NULL ? 0 : DatumGetInt32(own_column(&scan->claim, row, "seat"));
 }
 
 static bool
@@ -140,14 +125,12 @@ task_seat_take(int64 process_id, int32 limit, bool thorough, TaskSeat own, TaskS
 {
 	SeatScan	scan = {
 		.process_id = process_id,
-		.claim = task_table_open("task_claim", "task_claim_process_id_seat_seat_number_key", AccessShareLock),
-		.task = task_table_open("task", "task_pkey", AccessShareLock),
-		.scheduled = task_state("SCHEDULED"),
-		.acked = task_state("ACKED")
+		.claim = own_table_open("task_claim", "task_claim_process_id_seat_seat_number_key", AccessShareLock),
+		.task = own_table_open("task", "task_pkey", AccessShareLock)
 	};
 	bool		found = find_seat(&scan, limit, thorough, own, taken);
 
-	task_table_close(&scan.task, AccessShareLock);
-	task_table_close(&scan.claim, AccessShareLock);
+	own_table_close(&scan.task, AccessShareLock);
+	own_table_close(&scan.claim, AccessShareLock);
 	return found;
 }
