@@ -30,4 +30,8 @@ extern int database_drop_some(const Procedure *procedure, int limit, ChangeList 
 extern char *table_find_one(int64 database_id);
 extern int	table_drop_some(const Procedure *procedure, int limit, ChangeList *changes);
 
+/* device_batch.c */
+extern char *device_find_one(int64 database_id);
+extern int	device_drop_some(const Procedure *procedure, int limit, ChangeList *changes);
+
 #endif							/* AMORO_META_DATABASE_CONTENT_H */

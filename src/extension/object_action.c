@@ -5,6 +5,7 @@
 #include "postgres.h"
 
 #include "authority_action.h"
+#include "device_action.h"
 #include "object_action.h"
 #include "procedure_sql.h"
 
@@ -46,6 +47,7 @@ static void (*const unmark_functions[]) (int64 procedure_id, ChangeList *changes
 	database_unmark,
 	table_unmark,
 	authority_unmark,
+	device_unmark,
 };
 
 /*

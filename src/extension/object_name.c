@@ -22,8 +22,9 @@ is_control_character(const unsigned char *c, bool utf8)
 	return *c < 0x20 || *c == 0x7f || (utf8 && c[0] == 0xc2 && c[1] >= 0x80 && c[1] <= 0x9f);
 }
 
-static bool
-has_control_character(const char *name)
+/* See object_name.h. */
+bool
+object_name_has_control_character(const char *name)
 {
 	bool		utf8 = GetDatabaseEncoding() == PG_UTF8;
 
@@ -45,7 +46,7 @@ object_name_problem(const char *name)
 		return "It is empty.";
 	if (pg_mbstrlen(name) > OBJECT_NAME_MAX)
 		return "It is longer than " CppAsString2(OBJECT_NAME_MAX) " characters.";
-	if (has_control_character(name))
+	if (object_name_has_control_character(name))
 		return "It has a control character.";
 	return NULL;
 }

@@ -16,6 +16,8 @@
 /* NULL when the name is fine; else why not, as a sentence. */
 extern const char *object_name_problem(const char *name);
 
+extern bool object_name_has_control_character(const char *name);
+
 /* Raises 22023 for an argument that is no name. */
 extern pg_noreturn void object_name_refuse(const char *argument, const char *problem);
 

@@ -10,6 +10,7 @@
 #include "postgres.h"
 
 #include "authority_action.h"
+#include "device_action.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "node_action.h"
@@ -124,6 +125,13 @@ static const ProcedureStep machine[] = {
 	{"revoke_privilege", "committed", NAMED(object_finish), PROCEDURE_DONE, NO_WAY_BACK,
 	true, false, "every node knows it"},
 
+	{"create_devices", "submitted", NAMED(device_create_mark), "pre_create", NAMED(object_undo_nothing),
+	false, false, "insert the devices with their markers"},
+	{"create_devices", "pre_create", NAMED(device_create_commit), "committed", NAMED(object_unmark),
+	true, true, "take the markers away: the devices exist"},
+	{"create_devices", "committed", NAMED(object_finish), PROCEDURE_DONE, NO_WAY_BACK,
+	true, false, "every node knows it"},
+
 	{"remove_node", "submitted", NAMED(node_remove_mark), "leaving", NAMED(object_undo_nothing),
 	false, false, "refuse the node further leases and registrations"},
 	{"remove_node", "leaving", NAMED(node_remove_commit), "forgetting", NAMED(node_remove_undo),
@@ -177,12 +185,18 @@ procedure_append_list(Procedure *procedure, ChangeList *list)
 }
 
 static JsonbValue *
+find_argument(const Procedure *procedure, const char *name)
+{
+	if (!JB_ROOT_IS_OBJECT(procedure->arguments))
+		return NULL;
+	return getKeyJsonValueFromContainer(&procedure->arguments->root, name, strlen(name), NULL);
+}
+
+static JsonbValue *
 argument(const Procedure *procedure, const char *name, enum jbvType type)
 {
-	JsonbValue *value = NULL;
+	JsonbValue *value = find_argument(procedure, name);
 
-	if (JB_ROOT_IS_OBJECT(procedure->arguments))
-		value = getKeyJsonValueFromContainer(&procedure->arguments->root, name, strlen(name), NULL);
 	if (value == NULL || value->type != type)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
@@ -211,6 +225,12 @@ argument_text(const Procedure *procedure, const char *name)
 	JsonbValue *value = argument(procedure, name, jbvString);
 
 	return pnstrdup(value->val.string.val, value->val.string.len);
+}
+
+char *
+argument_optional_text(const Procedure *procedure, const char *name)
+{
+	return find_argument(procedure, name) == NULL ? NULL : argument_text(procedure, name);
 }
 
 Jsonb *

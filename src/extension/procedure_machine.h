@@ -87,6 +87,8 @@ extern void procedure_append_list(Procedure *procedure, ChangeList *list);
 extern int64 argument_bigint(const Procedure *procedure, const char *name);
 extern bool argument_boolean(const Procedure *procedure, const char *name);
 extern char *argument_text(const Procedure *procedure, const char *name);
+/* NULL when there is no such member */
+extern char *argument_optional_text(const Procedure *procedure, const char *name);
 extern Jsonb *argument_jsonb(const Procedure *procedure, const char *name);
 
 #endif							/* AMORO_META_PROCEDURE_MACHINE_H */

@@ -49,12 +49,13 @@ CREATE VIEW amoro_meta.metadata_object AS
 	SELECT * FROM amoro_meta.table_object
 	UNION ALL SELECT * FROM amoro_meta.database_object
 	UNION ALL SELECT * FROM amoro_meta.catalog_object
-	UNION ALL SELECT * FROM amoro_meta.authority_object;
+	UNION ALL SELECT * FROM amoro_meta.authority_object
+	UNION ALL SELECT * FROM amoro_meta.device_object;
 COMMENT ON VIEW amoro_meta.metadata_object IS 'every object that nodes load, with its marker and the document they serve';
 
 CREATE FUNCTION amoro_meta.metadata_name_count(kind text) RETURNS integer
 	LANGUAGE sql IMMUTABLE PARALLEL SAFE
-	RETURN CASE kind WHEN 'catalog' THEN 1 WHEN 'authority' THEN 1 WHEN 'database' THEN 2 WHEN 'table' THEN 3 END;
+	RETURN CASE kind WHEN 'catalog' THEN 1 WHEN 'authority' THEN 1 WHEN 'database' THEN 2 WHEN 'table' THEN 3 WHEN 'device' THEN 3 END;
 COMMENT ON FUNCTION amoro_meta.metadata_name_count(text) IS
 	'how many of the three names of metadata_lookup an object of that kind has; null when there is no such kind';
 REVOKE ALL ON FUNCTION amoro_meta.metadata_name_count(text) FROM PUBLIC;
@@ -91,16 +92,16 @@ BEGIN
 END;
 $$;
 COMMENT ON FUNCTION metadata_snapshot(text) IS
-	'all tables, databases, catalogs or users (authority), and the version of the metadata that they make up together; no rows: there are none. '
+	'all tables, databases, catalogs, devices or users (authority), and the version of the metadata that they make up together; no rows: there are none. '
 	'A state other than normal is the marker of a procedure. Errors: 22023 unknown kind, 25006 on a standby';
 REVOKE ALL ON FUNCTION metadata_snapshot(text) FROM PUBLIC;
 
--- These read the view of the kind alone, by a plan that is made once a session.
+-- These read the view of the kind alone, by a plan that is made once a session: while the table is small, and kept while it grows.
 CREATE FUNCTION metadata_lookup(kind text, catalog_name text, database_name text DEFAULT NULL, table_name text DEFAULT NULL)
 	RETURNS TABLE (metadata_version bigint, term bigint, found boolean, state text, object_id bigint, object_version bigint,
 				   document text)
 	LANGUAGE c STABLE SECURITY DEFINER PARALLEL RESTRICTED ROWS 1
-	SET search_path = pg_catalog, pg_temp
+	SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
 	AS 'MODULE_PATHNAME', 'amoro_meta_metadata_lookup';
 COMMENT ON FUNCTION metadata_lookup(text, text, text, text) IS
 	'one row: an object, the document that nodes serve of it, the marker if a procedure works on it (state), and the version of the metadata '
@@ -111,7 +112,7 @@ CREATE FUNCTION metadata_lookup_many(kind text, catalog_names text[], database_n
 	RETURNS TABLE (metadata_version bigint, term bigint, ordinal integer, found boolean, state text, object_id bigint,
 				   object_version bigint, document text)
 	LANGUAGE c STABLE SECURITY DEFINER PARALLEL RESTRICTED ROWS 100
-	SET search_path = pg_catalog, pg_temp
+	SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
 	AS 'MODULE_PATHNAME', 'amoro_meta_metadata_lookup_many';
 COMMENT ON FUNCTION metadata_lookup_many(text, text[], text[], text[]) IS
 	'as metadata_lookup for up to 10000 objects of one kind, all at one version of the metadata: a row for each, in their order, counted from 1. '
@@ -125,7 +126,7 @@ CREATE FUNCTION metadata_snapshot_chunk(kind text, after_object_id bigint DEFAUL
 	RETURNS TABLE (metadata_version bigint, term bigint, object_id bigint, catalog_name text, database_name text, object_name text,
 				   state text, object_version bigint, document text)
 	LANGUAGE c STABLE SECURITY DEFINER PARALLEL RESTRICTED ROWS 1000
-	SET search_path = pg_catalog, pg_temp
+	SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
 	AS 'MODULE_PATHNAME', 'amoro_meta_metadata_snapshot_chunk';
 COMMENT ON FUNCTION metadata_snapshot_chunk(text, bigint, text, text, text, integer, integer) IS
 	'the next objects of a kind, in the order of object_id and names, after the last one of the chunk before (its object_id and names): at most '

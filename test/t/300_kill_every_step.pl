@@ -23,7 +23,8 @@ sub run_through
 	return;
 }
 
-# For each kind: what must be there before, how it is submitted, what is true only after it is done. NAME is new in every round.
+# For each kind: what must be there before, how it is submitted, what is true only after it is done, which changes an undo
+# logs. NAME is new in every round.
 my %scenario = (
 	create_database => {
 		submit => q{create_database('lake', 'NAME')},
@@ -48,7 +49,8 @@ my %scenario = (
 		before => [qq{create_table('lake', 'd', 'NAME', $definition)}],
 		submit => q{rename_table('lake', 'd', 'NAME', 'e', 'NAME new')},
 		done => q{EXISTS (SELECT FROM tables WHERE database_name = 'e' AND table_name = 'NAME new')
-			AND NOT EXISTS (SELECT FROM tables WHERE database_name = 'd' AND table_name = 'NAME')}
+			AND NOT EXISTS (SELECT FROM tables WHERE database_name = 'd' AND table_name = 'NAME')},
+		rollback => 'table rollback, table rollback'
 	},
 	drop_table => {
 		before => [qq{create_table('lake', 'd', 'NAME', $definition)}],
@@ -109,13 +111,19 @@ my %scenario = (
 		submit => q{revoke_privilege('{SELECT}', 'NAME', 'lake')},
 		done => q{NOT user_has_privilege('NAME', 'SELECT', 'lake')}
 	},
+	create_devices => {
+		submit => q{create_devices('lake', 'd', '[{"path": "root.NAME.a", "measurements": [{"name": "m", "type": "INT32"}]},
+			{"path": "root.NAME.b", "measurements": [{"name": "m", "type": "INT32"}]}]')},
+		done => q{(SELECT count(*) = 2 FROM devices WHERE device_path LIKE 'root.NAME.%')},
+		rollback => 'device rollback, device rollback'
+	},
 	remove_node => {
 		nodes => ['NAME'],
 		submit => q{remove_node('NAME')},
 		done => q{NOT EXISTS (SELECT FROM nodes WHERE node_name = 'NAME')}
 	});
 
-sub named { return $_[0] =~ s/NAME/round $round/gr }
+sub named { return $_[0] =~ s/NAME/round_$round/gr }
 
 # Ends every lease there is.
 sub end_leases
@@ -214,8 +222,8 @@ for my $step (@steps)
 		go_on($server, $point);
 		my $logged = changes_of($server, $procedure);
 		restart();
-		my $rollback = $state eq 'submitted' || $kind eq 'remove_node' ? '' : $kind =~ /database/ ? ', database rollback' :
-		  $kind eq 'rename_table' ? ', table rollback, table rollback' : ', table rollback';
+		my $rollback = $state eq 'submitted' || $kind eq 'remove_node' ? '' :
+		  ', ' . ($scenario->{rollback} // ($kind =~ /database/ ? 'database rollback' : 'table rollback'));
 		check_end("killed at $point", $scenario, $procedure, 'rolled_back', "$logged$rollback");
 		like(query("SELECT error_code, error_message FROM procedure_status($procedure)"), qr/^57014\|procedure was cancelled/,
 			"killed at $point: the procedure says why it was rolled back");

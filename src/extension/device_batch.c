@@ -1,0 +1,111 @@
+/*
+ * device_batch.c
+ *		All devices of a pattern, some at a time, by the steps of one procedure.
+ */
+#include "postgres.h"
+
+#include "database_content.h"
+#include "device_batch.h"
+#include "device_path.h"
+#include "procedure_sql.h"
+#include "utils/guc.h"
+
+/* All devices of a database. */
+#define EVERY_DEVICE "root.**"
+
+/* See device_batch.h. */
+DeviceBatch
+device_batch(const Procedure *procedure, int64 database_id, const char *pattern, const char *cursor)
+{
+	DeviceBatch batch = {.database_id = database_id, .pattern = pattern, .cursor = cursor, .limit = DEVICE_BATCH};
+	char	   *reached = argument_optional_text(procedure, cursor);
+
+	device_path_range(pattern, &batch.from, &batch.to);
+	if (reached != NULL)
+		batch.from = reached;
+	return batch;
+}
+
+static void
+forbid(const char *setting)
+{
+	(void) set_config_option(setting, "off", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+}
+
+/*
+ * Runs a statement of which only one plan is good: along the index on the paths, from where the batch begins. The planner
+ * does not know that the range is most of a large table, nor that the table has just grown.
+ */
+static void
+run_along_index(const char *sql, int expected, int count, const SqlArgument *arguments)
+{
+	int			level = NewGUCNestLevel();
+
+	forbid("enable_seqscan");
+	forbid("enable_bitmapscan");
+	forbid("enable_sort");
+	procedure_sql(sql, expected, count, arguments);
+	AtEOXact_GUC(true, level);
+}
+
+/* Remembers that everything up to and with a path is done. */
+static void
+remember(const Procedure *procedure, DeviceBatch *batch, const char *last_path)
+{
+	batch->from = device_path_after(last_path);
+
+	SqlArgument arguments[] = {
+		sql_bigint(procedure->procedure_id), sql_text(batch->cursor), sql_text(batch->from)
+	};
+
+	procedure_sql("UPDATE amoro_meta.procedure SET arguments = arguments || jsonb_build_object($2, $3)"
+				  " WHERE procedure_id = $1",
+				  SPI_OK_UPDATE, lengthof(arguments), arguments);
+}
+
+/* See device_batch.h. */
+int
+device_batch_delete(const Procedure *procedure, DeviceBatch *batch)
+{
+	SqlArgument arguments[] = {
+		sql_bigint(batch->database_id), sql_text(batch->from), sql_text(batch->to), sql_text(batch->pattern),
+		sql_bigint(batch->limit)
+	};
+	int			count;
+
+	run_along_index("WITH scanned AS MATERIALIZED"
+					" (SELECT v.device_id, v.device_path FROM amoro_meta.device v"
+					"  WHERE v.database_id = $1 AND v.device_path ~>=~ $2 AND v.device_path ~<~ $3"
+					"  ORDER BY v.device_path USING ~<~ LIMIT $5),"
+					" gone AS"
+					" (DELETE FROM amoro_meta.device v USING scanned s"
+					"  WHERE v.device_id = s.device_id AND amoro_meta.device_paths_overlap($4, s.device_path))"
+					" SELECT count(*), (array_agg(s.device_path ORDER BY s.device_path USING ~>~))[1] FROM scanned s",
+					SPI_OK_SELECT, lengthof(arguments), arguments);
+	count = (int) result_bigint(0, 1);
+	if (count > 0)
+		remember(procedure, batch, result_text(0, 2));
+	return count;
+}
+
+/* See database_content.h. */
+char *
+device_find_one(int64 database_id)
+{
+	SqlArgument id = sql_bigint(database_id);
+
+	if (procedure_sql("SELECT device_path FROM amoro_meta.device WHERE database_id = $1 LIMIT 1",
+					  SPI_OK_SELECT, 1, &id) == 0)
+		return NULL;
+	return result_text(0, 1);
+}
+
+/* See database_content.h. */
+int
+device_drop_some(const Procedure *procedure, int limit, ChangeList *changes)
+{
+	DeviceBatch batch = device_batch(procedure, procedure->object_id, EVERY_DEVICE, "device_cursor");
+
+	batch.limit = limit;
+	return device_batch_delete(procedure, &batch);
+}

@@ -1,0 +1,216 @@
+/* Devices of the tree model: paths with measurements, in a database. */
+
+CREATE TABLE amoro_meta.device
+(
+	device_id		bigint PRIMARY KEY,
+	database_id		bigint NOT NULL,
+	device_path		text NOT NULL,
+	state			text NOT NULL CHECK (state IN ('normal', 'pre_create', 'pre_alter', 'pre_drop')),
+	procedure_id	bigint,
+	definition		jsonb NOT NULL,
+	version			bigint NOT NULL,
+	CHECK ((state = 'normal') = (procedure_id IS NULL))
+);
+COMMENT ON TABLE amoro_meta.device IS 'devices; a state other than normal is the marker of the procedure that works on it';
+-- Byte by byte, so that all paths of a pattern that begins with names are a range, whatever the collation of the database.
+CREATE UNIQUE INDEX device_path ON amoro_meta.device (database_id, device_path text_pattern_ops);
+CREATE INDEX device_procedure_id ON amoro_meta.device (procedure_id) WHERE procedure_id IS NOT NULL;
+SELECT pg_catalog.pg_extension_config_dump('amoro_meta.device', '');
+
+CREATE TABLE amoro_meta.device_pattern
+(
+	procedure_id	bigint PRIMARY KEY,
+	database_id		bigint NOT NULL,
+	pattern			text NOT NULL,
+	state			text NOT NULL CHECK (state IN ('pre_alter', 'pre_drop'))
+);
+COMMENT ON TABLE amoro_meta.device_pattern IS
+	'markers of procedures that work on all devices of a pattern, however many: one row each, which readers of every such device see';
+CREATE INDEX device_pattern_database_id ON amoro_meta.device_pattern (database_id);
+SELECT pg_catalog.pg_extension_config_dump('amoro_meta.device_pattern', '');
+
+CREATE FUNCTION amoro_meta.device_path(argument text, path text, wildcards boolean) RETURNS text
+	LANGUAGE c IMMUTABLE PARALLEL SAFE
+	AS 'MODULE_PATHNAME', 'amoro_meta_device_path';
+COMMENT ON FUNCTION amoro_meta.device_path(text, text, boolean) IS
+	'the canonical form of a path: root.site1.turbine7, names in backticks only where they need them; wildcards: * and ** are allowed. '
+	'Errors: 22004, 22023';
+REVOKE ALL ON FUNCTION amoro_meta.device_path(text, text, boolean) FROM PUBLIC;
+
+CREATE FUNCTION amoro_meta.device_paths_overlap(left_path text, right_path text) RETURNS boolean
+	LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 10
+	AS 'MODULE_PATHNAME', 'amoro_meta_device_paths_overlap';
+COMMENT ON FUNCTION amoro_meta.device_paths_overlap(text, text) IS
+	'whether some path matches both canonical paths, each of which may have wildcards: * stands for one name, ** for one or more';
+REVOKE ALL ON FUNCTION amoro_meta.device_paths_overlap(text, text) FROM PUBLIC;
+
+CREATE FUNCTION amoro_meta.device_definition(definition jsonb) RETURNS jsonb
+	LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
+	AS 'MODULE_PATHNAME', 'amoro_meta_device_definition';
+COMMENT ON FUNCTION amoro_meta.device_definition(jsonb) IS
+	'validates the schema of a device and returns its canonical form. Errors: 22023 with the path';
+REVOKE ALL ON FUNCTION amoro_meta.device_definition(jsonb) FROM PUBLIC;
+
+CREATE FUNCTION amoro_meta.device_list(devices jsonb) RETURNS jsonb
+	LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
+	AS 'MODULE_PATHNAME', 'amoro_meta_device_list';
+COMMENT ON FUNCTION amoro_meta.device_list(jsonb) IS
+	'a list of devices, each a schema with its path, as a list of path and definition, both canonical. Errors: 22023 with the path';
+REVOKE ALL ON FUNCTION amoro_meta.device_list(jsonb) FROM PUBLIC;
+
+-- Who works on a pattern is in the way of all that match it, and the other way round. Two that do not see each other yet
+-- both get their claims; the steps look at the markers, and the later one is rolled back.
+CREATE FUNCTION amoro_meta.claim_devices(procedure_id bigint, catalog_name text, database_name text, paths text[]) RETURNS void
+	LANGUAGE plpgsql VOLATILE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	other record;
+BEGIN
+	-- always in the same order: two that want the same names do not wait for each other
+	PERFORM amoro_meta.claim_name(procedure_id, CASE WHEN p.path LIKE '%*%' THEN 'device_pattern' ELSE 'device' END, catalog_name,
+		database_name, p.path) FROM (SELECT u.path FROM unnest(paths) u (path) ORDER BY u.path COLLATE "C") p;
+	SELECT q.procedure_id, p.path INTO other FROM unnest(paths) p (path) JOIN amoro_meta.procedure_claim q
+		ON (q.object_kind = 'device_pattern' OR (q.object_kind = 'device' AND p.path LIKE '%*%'))
+		AND q.catalog_name = claim_devices.catalog_name AND q.database_name = claim_devices.database_name
+		AND q.procedure_id <> claim_devices.procedure_id AND amoro_meta.device_paths_overlap(q.object_name, p.path)
+		LIMIT 1;
+	IF FOUND THEN
+		PERFORM amoro_meta.raise_in_transition('device', amoro_meta.quoted_name(catalog_name, database_name, other.path), other.procedure_id);
+	END IF;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.claim_devices(bigint, text, text, text[]) IS
+	'claims paths or patterns for a procedure until it ends; raises AM401 when another procedure works on what matches one';
+REVOKE ALL ON FUNCTION amoro_meta.claim_devices(bigint, text, text, text[]) FROM PUBLIC;
+
+CREATE FUNCTION amoro_meta.submit_devices(catalog_name text, database_name text, object_name text, devices jsonb, request jsonb,
+										  if_not_exists boolean, request_id uuid, timeout interval) RETURNS bigint
+	LANGUAGE plpgsql VOLATILE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	submission record;
+	parent bigint;
+	paths text[] := ARRAY(SELECT e->>'path' FROM jsonb_array_elements(devices) e);
+	known text[];
+	twice text;
+BEGIN
+	SELECT * INTO submission FROM amoro_meta.begin_procedure('create_devices', catalog_name, database_name, object_name,
+		request, request_id, timeout);
+	IF submission.known THEN
+		RETURN submission.procedure_id;
+	END IF;
+	twice := (SELECT p.path FROM unnest(paths) p (path) GROUP BY p.path HAVING count(*) > 1 LIMIT 1);
+	IF twice IS NOT NULL THEN
+		RAISE EXCEPTION 'device "%" is in the list twice', twice USING ERRCODE = 'invalid_parameter_value';
+	END IF;
+	PERFORM amoro_meta.claim_devices(submission.procedure_id, catalog_name, database_name, paths);
+	parent := amoro_meta.lock_parent_database(catalog_name, database_name);
+	PERFORM amoro_meta.require_database(parent, catalog_name, database_name);
+	known := ARRAY(SELECT v.device_path FROM amoro_meta.device v WHERE v.database_id = parent AND v.device_path = ANY (paths));
+	IF known <> '{}' THEN
+		IF NOT if_not_exists THEN
+			RAISE EXCEPTION 'device "%"."%"."%" already exists', catalog_name, database_name, known[1] USING ERRCODE = 'duplicate_object';
+		END IF;
+		IF cardinality(known) = cardinality(paths) THEN
+			RETURN amoro_meta.end_unneeded_procedure(submission.procedure_id, format(CASE cardinality(known)
+				WHEN 1 THEN 'device "%s"."%s"."%s" already exists, skipping' ELSE 'all devices of the list already exist in "%s"."%s", skipping' END,
+				catalog_name, database_name, known[1]));
+		END IF;
+	END IF;
+	RETURN amoro_meta.set_procedure_object(submission.procedure_id, amoro_meta.next_id(), jsonb_build_object('database_id', parent,
+		'devices', (SELECT jsonb_agg(e || jsonb_build_object('id', amoro_meta.next_id())) FROM jsonb_array_elements(devices) e
+					WHERE e->>'path' <> ALL (known))));
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.submit_devices(text, text, text, jsonb, jsonb, boolean, uuid, interval) IS
+	'what create_device and create_devices have in common';
+REVOKE ALL ON FUNCTION amoro_meta.submit_devices(text, text, text, jsonb, jsonb, boolean, uuid, interval) FROM PUBLIC;
+
+CREATE FUNCTION create_device(catalog_name text, database_name text, device_path text, definition jsonb, if_not_exists boolean DEFAULT false,
+							  request_id uuid DEFAULT NULL, timeout interval DEFAULT NULL) RETURNS bigint
+	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	path text := amoro_meta.device_path('device_path', device_path, false);
+BEGIN
+	PERFORM amoro_meta.check_name('catalog_name', catalog_name), amoro_meta.check_name('database_name', database_name),
+		amoro_meta.check_not_null('definition', definition IS NOT NULL),
+		amoro_meta.check_not_null('if_not_exists', if_not_exists IS NOT NULL);
+	RETURN amoro_meta.submit_devices(catalog_name, database_name, path,
+		jsonb_build_array(jsonb_build_object('path', path, 'definition', amoro_meta.device_definition(definition))),
+		jsonb_build_array(catalog_name, database_name, device_path, definition, if_not_exists), if_not_exists, request_id, timeout);
+END;
+$$;
+COMMENT ON FUNCTION create_device(text, text, text, jsonb, boolean, uuid, interval) IS
+	'submits the creation of a device and returns the procedure''s id. device_path: root.site1.turbine7; names of other characters than '
+	'letters, digits and underscores in backticks. definition: measurements, each with name and type, and encoding, compression, alias, tags '
+	'and attributes; aligned. if_not_exists: a NOTICE and a procedure that is done already when there is one. request_id: a retry with the '
+	'same one returns the same procedure. timeout: rolled back after it. '
+	'Errors: 42704 no such database, 42710 there is one, AM401 a procedure works on it, a pattern of it or its database, AM005, 22004, 22023, 25006';
+REVOKE ALL ON FUNCTION create_device(text, text, text, jsonb, boolean, uuid, interval) FROM PUBLIC;
+
+CREATE FUNCTION create_devices(catalog_name text, database_name text, devices jsonb, if_not_exists boolean DEFAULT false,
+							   request_id uuid DEFAULT NULL, timeout interval DEFAULT NULL) RETURNS bigint
+	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+BEGIN
+	PERFORM amoro_meta.check_name('catalog_name', catalog_name), amoro_meta.check_name('database_name', database_name),
+		amoro_meta.check_not_null('devices', devices IS NOT NULL),
+		amoro_meta.check_not_null('if_not_exists', if_not_exists IS NOT NULL);
+	RETURN amoro_meta.submit_devices(catalog_name, database_name, NULL, amoro_meta.device_list(devices),
+		jsonb_build_array(catalog_name, database_name, devices, if_not_exists), if_not_exists, request_id, timeout);
+END;
+$$;
+COMMENT ON FUNCTION create_devices(text, text, jsonb, boolean, uuid, interval) IS
+	'submits the creation of 1 to 1000 devices, all or none, by one procedure and returns its id. devices: a list of schemas as for '
+	'create_device, each with its path. if_not_exists: those that are there are left out. request_id: a retry with the same one returns the '
+	'same procedure. timeout: rolled back after it. '
+	'Errors: 42704 no such database, 42710 there is one, AM401 a procedure works on one, a pattern or the database, AM005, 22004, 22023, 25006';
+REVOKE ALL ON FUNCTION create_devices(text, text, jsonb, boolean, uuid, interval) FROM PUBLIC;
+
+CREATE FUNCTION amoro_meta.device_document(catalog_name text, database_name text, device_path text, device_id bigint, version bigint,
+										   definition jsonb) RETURNS text
+	LANGUAGE sql STABLE PARALLEL SAFE
+	RETURN json_build_object('catalog', catalog_name, 'database', database_name, 'device', device_path, 'device_id', device_id,
+							 'version', version, 'aligned', definition->'aligned',
+							 'measurement_count', jsonb_array_length(definition->'measurements'),
+							 'measurements', definition->'measurements')::text;
+COMMENT ON FUNCTION amoro_meta.device_document(text, text, text, bigint, bigint, jsonb) IS 'what a node serves of a device';
+REVOKE ALL ON FUNCTION amoro_meta.device_document(text, text, text, bigint, bigint, jsonb) FROM PUBLIC;
+
+-- The marker of a device is that of a database that comes or goes, its own, or that of a pattern.
+CREATE VIEW devices AS
+	SELECT c.catalog_name, d.database_name, v.device_path, v.device_id,
+		CASE WHEN d.state IN ('pre_create', 'pre_drop') THEN d.state ELSE coalesce(nullif(v.state, 'normal'), p.state, 'normal') END AS state,
+		CASE WHEN d.state IN ('pre_create', 'pre_drop') THEN d.procedure_id ELSE coalesce(v.procedure_id, p.procedure_id) END AS procedure_id,
+		v.definition, v.version
+	FROM amoro_meta.catalog c JOIN amoro_meta.database d ON d.catalog_id = c.catalog_id
+		JOIN amoro_meta.device v ON v.database_id = d.database_id
+		LEFT JOIN LATERAL (SELECT m.state, m.procedure_id FROM amoro_meta.device_pattern m
+			WHERE m.database_id = v.database_id AND amoro_meta.device_paths_overlap(m.pattern, v.device_path) LIMIT 1) p ON true;
+COMMENT ON VIEW devices IS
+	'devices; a state other than normal is the marker of the procedure that works on one, on a pattern that it matches, or on its database';
+
+CREATE VIEW measurements AS
+	SELECT v.catalog_name, v.database_name, v.device_path, m.measurement, m.ordinal, m.type, m.encoding, m.compression, m.alias,
+		m.tags, m.attributes, v.state
+	FROM devices v CROSS JOIN LATERAL ROWS FROM (jsonb_to_recordset(v.definition->'measurements') AS
+		(name text, type text, encoding text, compression text, alias text, tags jsonb, attributes jsonb)) WITH ORDINALITY
+		m (measurement, type, encoding, compression, alias, tags, attributes, ordinal);
+COMMENT ON VIEW measurements IS 'measurements of devices, in their order; state is that of the device';
+
+CREATE VIEW amoro_meta.device_object AS
+	SELECT 'device' AS kind, v.catalog_name, v.database_name, v.device_path AS object_name, v.device_id AS object_id, v.state, v.version,
+		amoro_meta.device_document(v.catalog_name, v.database_name, v.device_path, v.device_id, v.version, v.definition) AS document
+	FROM devices v;
+COMMENT ON VIEW amoro_meta.device_object IS 'devices as nodes load them, with the marker and the document they serve';
+
+INSERT INTO amoro_meta.access_rule (access_kind, object_kind, object_name)
+	SELECT k, o, n FROM unnest(ARRAY['reader', 'operator', 'admin']) k,
+		(VALUES ('view', 'devices'), ('view', 'measurements'), ('function', 'amoro_meta.device_paths_overlap')) v (o, n)
+	UNION ALL
+	SELECT k, 'function', n FROM unnest(ARRAY['operator', 'admin']) k, unnest(ARRAY['create_device', 'create_devices']) n;
