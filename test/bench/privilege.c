@@ -17,7 +17,7 @@
 #define PLAIN_BITS 20
 
 static AmoroNode *node;
-static int	user_count = 10000;
+static int	user_count = 1000;
 static int	grant_count = 20;
 
 /* The baseline: one table of chains; no lock, no lease, no count of references, one name for each user and table. */

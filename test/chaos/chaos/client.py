@@ -12,10 +12,13 @@ TABLES = ('a', 'b', 'c', 'd')
 # What nobody changes is in memory at every node, and answered from there as long as a node believes in its lease.
 QUIET_DATABASE = 'quiet'
 QUIET_KEYS = [f'{QUIET_DATABASE}/{table}' for table in ('a', 'b')]
-KEYS = [f'{database}/{table}' for database in DATABASES for table in TABLES] + QUIET_KEYS
+# Users, each of whom may read the catalog or may not.
+USERS = ('ann', 'bob')
+USER_KEYS = [f'user:{user}' for user in USERS]
+KEYS = [f'{database}/{table}' for database in DATABASES for table in TABLES] + QUIET_KEYS + USER_KEYS
 
 OPERATIONS = {'create_table': 34, 'alter_table': 26, 'drop_table': 20, 'rename_table': 12, 'create_database': 4,
-              'drop_database': 4}
+              'drop_database': 4, 'grant_privilege': 7, 'revoke_privilege': 7}
 
 
 class Interest:
@@ -80,6 +83,10 @@ class Client(threading.Thread):
         elif operation == 'drop_database':
             arguments = ['lake', database, 'true']
             keys = [f'{database}/{name}' for name in TABLES]
+        elif operation in ('grant_privilege', 'revoke_privilege'):
+            user = self.random.choice(USERS)
+            arguments = ['{SELECT}', user, 'lake']
+            keys = [f'user:{user}']
         return operation, arguments, keys
 
     def change_something(self):

@@ -106,8 +106,10 @@ class Reader:
         answer = {'node': self.node.name, 'instance': instance.number, 'reader': self.number, 'key': key,
                   'start': request.start, 'pending': request.pending, 'caught': request.caught, 'status': status,
                   'metadata_version': int(headers.get('amoro-metadata-version', -1))}
-        if status == 200:
-            document = json.loads(body)
+        document = json.loads(body)
+        if status == 200 and key.startswith('user:'):
+            answer['allowed'] = document['allowed']
+        elif status == 200:
             answer['object_version'] = int(headers['amoro-object-version'])
             answer['body_version'] = document['version']
             answer['table_id'] = document['table_id']
@@ -116,7 +118,8 @@ class Reader:
 
     async def exchange(self, request, key):
         loop = asyncio.get_running_loop()
-        head = f'GET /v1/tables/lake/{key} HTTP/1.1\r\nHost: node\r\n\r\n'
+        path = f'privileges/{key[5:]}?privilege=SELECT&catalog=lake' if key.startswith('user:') else f'tables/lake/{key}'
+        head = f'GET /v1/{path} HTTP/1.1\r\nHost: node\r\n\r\n'
         await loop.sock_sendall(request.socket, head.encode())
         data = b''
         while b'\r\n\r\n' not in data:

@@ -39,9 +39,12 @@ class Metadata:
         self.stamps = stamps            # procedure id → stamp that it writes
         self.databases = {}             # name → marker
         self.tables = {}                # key → Table
+        self.rights = {}                # user → whether it may read
         self.timelines = {key: Timeline() for key in keys}
 
     def state(self, key):
+        if key.startswith('user:'):
+            return ('allowed', self.rights.get(key[len('user:'):], False))
         table = self.tables.get(key)
         if table is None:
             return ABSENT
@@ -55,6 +58,8 @@ class Metadata:
         for change in changes:
             if change['kind'] == 'database':
                 self.change_database(change)
+            elif change['kind'] == 'authority':
+                self.rights[change['catalog']] = change['operation'] == 'grant'
             else:
                 renamed = self.change_table(version, change, renamed)
         for key, timeline in self.timelines.items():

@@ -7,7 +7,7 @@ import re
 import subprocess
 
 from . import history, schedule
-from .client import DATABASES, KEYS, QUIET_DATABASE, QUIET_KEYS, Client, Interest
+from .client import DATABASES, KEYS, QUIET_DATABASE, QUIET_KEYS, USERS, Client, Interest
 from .fault import Faults
 from .history import History
 from .node import FAKETIME, Node
@@ -27,6 +27,7 @@ SELECT json_agg(json_build_object('database', d.database_name, 'table', t.table_
     'state', t.state, 'stamp', t.definition #>> '{properties,stamp}'))
 FROM amoro_meta.table_metadata t JOIN amoro_meta.database d USING (database_id)
 """
+FINAL_RIGHTS = "SELECT json_object_agg(user_name, user_has_privilege(user_name, 'SELECT', 'lake')) FROM users"
 FINAL_PROCEDURES = """
 SELECT procedure_id, kind, state, outcome,
     coalesce(arguments #>> '{definition,properties,stamp}', arguments #>> '{changes,0,properties,stamp}')
@@ -116,6 +117,9 @@ class Trial:
         for key in QUIET_KEYS:
             rows = await session.query("SELECT create_table('lake', %s, %s, %s)", *key.split('/'), QUIET_TABLE)
             await session.end_of_procedure(rows[0][0])
+        for user in USERS:
+            rows = await session.query('SELECT create_user(%s)', user)
+            await session.end_of_procedure(rows[0][0])
         for node in self.nodes:
             for number in range(READERS):
                 reader = Reader(node, number, KEYS, self.interest, self.random(f'reader {node.name} {number}'), self.record)
@@ -157,7 +161,8 @@ class Trial:
         for number, kind, state, outcome, stamp in await faults.query(FINAL_PROCEDURES):
             self.record('final_procedure', procedure=number, kind=kind, state=state, outcome=outcome, stamp=stamp)
         rows = await faults.query(FINAL_TABLES)
-        self.record('final', tables=rows[0][0] or [])
+        rights = await faults.query(FINAL_RIGHTS)
+        self.record('final', tables=rows[0][0] or [], rights=rights[0][0])
 
     def check_server_log(self):
         """Errors that no fault of the schedule explains."""

@@ -10,7 +10,7 @@ from .server import Session
 LOOK = """
 SELECT m.version, coordinator.term,
     (SELECT coalesce(json_agg(json_build_object('version', c.version, 'ordinal', c.ordinal, 'kind', c.object_kind,
-                'operation', c.operation, 'database', c.database_name, 'table', c.table_name, 'object_id', c.object_id,
+                'operation', c.operation, 'catalog', c.catalog_name, 'database', c.database_name, 'table', c.table_name, 'object_id', c.object_id,
                 'procedure', c.procedure_id) ORDER BY c.version, c.ordinal), '[]')
      FROM amoro_meta.change c WHERE c.version > %s),
     (SELECT coalesce(json_agg(json_build_object('procedure', p.procedure_id, 'kind', p.kind, 'object', p.object_name,
