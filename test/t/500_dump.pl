@@ -65,6 +65,8 @@ my $definition = '{"format": "iceberg", "columns": [{"name": "id", "type": "long
 is(finish_procedure($original, 'lake', "create_database('c', 'd', '{\"k\": \"v\"}')"), 'done', 'a database');
 is(finish_procedure($original, 'lake', "create_table('c', 'd', '$_', '$definition')"), 'done', "a table $_")
   for qw(dropped kept);
+is(finish_procedure($original, 'lake', $_), 'done', $_)
+  for q{create_user('ann', 'correct horse')}, q{create_role('staff')}, q{grant_role('staff', 'ann')}, q{grant_privilege('{SELECT}', 'staff', 'c')};
 $original->safe_psql('lake', <<SQL);
 SET ROLE lake_node;
 SELECT * FROM register_node('n', '$incarnation') \\gset
@@ -99,7 +101,7 @@ command_ok([ 'pg_dump', '--format=custom', '--file', $dump, '--dbname', $origina
 my $dumped = contents($original, 'lake');
 my $term = $original->coordinator('lake')->{term};
 like($dumped, qr/^procedure\|.*\Q$request\E/m, 'the dump has the procedure in flight');
-for my $table (qw(optimizer_container optimizer_group listed_table table_runtime optimizer process task task_input blocker_head blocker terminal_session terminal_statement))
+for my $table (qw(optimizer_container optimizer_group listed_table table_runtime optimizer process task task_input blocker_head blocker terminal_session terminal_statement principal role_member privilege_grant))
 {
 	like($dumped, qr/^$table\|/m, "the dump has rows of $table");
 }
