@@ -268,7 +268,7 @@ begin_term(void *argument)
 	int32		boot_counter;
 
 	/* Against a dump that is being restored at this moment: what was read before the lock is read again. */
-	SPI_execute("LOCK TABLE amoro_meta.identity, amoro_meta.coordinator IN SHARE ROW EXCLUSIVE MODE", false, 0);
+	SPI_execute("LOCK TABLE amoro_meta.coordinator, amoro_meta.identity IN SHARE ROW EXCLUSIVE MODE", false, 0);
 	read_rows(&rows);
 	work->adopted = !rows.has_identity || is_ours(&rows);
 	if (!work->adopted)
@@ -362,8 +362,9 @@ term_apply_settings(void)
 }
 
 /*
- * See coordinator.h. A lock on the table, which costs neither WAL nor a transaction id: whoever writes the row takes
- * one first that conflicts (begin_term, the trigger of a dump that is restored, adopt_database).
+ * See coordinator.h. Locks on the tables, which cost neither WAL nor a transaction id: whoever writes one of the rows
+ * takes one first that conflicts (begin_term, the trigger of a dump that is restored, adopt_database), and so waits for
+ * the end of this transaction. All take them in the order in which a dump is restored.
  */
 void
 coordinator_check_term(void)
@@ -373,6 +374,7 @@ coordinator_check_term(void)
 	bool		isnull;
 
 	(void) RangeVarGetRelid(makeRangeVar("amoro_meta", "coordinator", -1), RowExclusiveLock, false);
+	(void) RangeVarGetRelid(makeRangeVar("amoro_meta", "identity", -1), RowExclusiveLock, false);
 	if (plan == NULL)
 	{
 		plan = SPI_prepare("SELECT c.term, i.system_identifier, i.database_oid::bigint, c.extension_oid::bigint"

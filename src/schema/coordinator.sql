@@ -76,7 +76,7 @@ DECLARE
 	newest integer := greatest((SELECT term >> 32 FROM amoro_meta.coordinator), (SELECT (version >> 40) + 1 FROM amoro_meta.metadata_version));
 BEGIN
 	PERFORM amoro_meta.timeline_id();	-- refuses on a standby
-	LOCK TABLE amoro_meta.identity, amoro_meta.coordinator IN SHARE ROW EXCLUSIVE MODE;
+	LOCK TABLE amoro_meta.coordinator, amoro_meta.identity IN SHARE ROW EXCLUSIVE MODE;
 	IF EXISTS (SELECT FROM amoro_meta.identity WHERE system_identifier = server AND database_oid = this_database) THEN
 		RETURN false;
 	END IF;

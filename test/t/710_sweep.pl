@@ -139,6 +139,9 @@ is($server->safe_psql('postgres', 'SELECT count(*) = count(DISTINCT table_id) FR
 add_bare_tables('terminated', 5);
 $server->configure('amoro_meta.debug_stop_at' => "sweep.$sweep");
 poll('it stands in the sweep', sub { ($server->coordinator->{stopped_at} // '') eq "sweep.$sweep" });
+# what it goes by is not replaced meanwhile, as by a dump that is restored: the sweep would change what is not its own
+is(($server->outcome("BEGIN; SET lock_timeout = '100ms'; LOCK TABLE amoro_meta.$_ IN SHARE ROW EXCLUSIVE MODE"))[0], '55P03', "$_ stays what it is until a sweep ends")
+  for qw(coordinator identity);
 my $pid = $server->coordinator->{pid};
 $server->configure('amoro_meta.debug_stop_at' => undef);
 $server->safe_psql('postgres', "SELECT pg_terminate_backend($pid)");
