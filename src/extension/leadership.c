@@ -4,8 +4,7 @@
  *
  * A tenure belongs to one lease: it is of one incarnation of a node, in one term and
  * lease epoch. It is held while that lease is owed; it is surely over when the lease
- * was released or has ended, and when the node has activated anew, which it does only
- * after it has stopped to lead.
+ * was released or has ended.
  */
 #include "postgres.h"
 
@@ -107,21 +106,21 @@ amoro_meta_candidate_lease(PG_FUNCTION_ARGS)
 }
 
 /*
- * For how long a tenure may go on; 0: it is surely over. A slot that is joining may still be served from a lease of an
- * older term; one that is active in another epoch or term is not.
+ * For how long a tenure may go on; 0: it is surely over. In its own term that is as long as the lease is owed in which it was
+ * begun. In a later one the node may be stopping what it led, although it is active again by now, but no longer than the
+ * longest lease of before.
  */
 static int64
 tenure_owed_us(const DatabaseEntry *entry, NodeSlot *slot, int64 term, int64 epoch, LeaseTime now, bool *held)
 {
-	bool		same = slot->lease_epoch == epoch && entry->term == term;
-
 	lease_settle_locked(slot, now);
-	same = same && slot->lease_epoch == epoch;
-	if (!lease_owed_locked(slot, now))
+	if (slot->state == NODE_RELEASED)
 		return 0;
-	*held = slot->state == NODE_ACTIVE && same;
-	if (slot->state == NODE_ACTIVE && !same)
+	if (entry->term != term)
+		return now <= entry->term_owed_until ? entry->term_owed_until - now + 1 : 0;
+	if (slot->lease_epoch != epoch || !lease_owed_locked(slot, now))
 		return 0;
+	*held = slot->state == NODE_ACTIVE;
 	return slot->owed_until - now + 1;
 }
 

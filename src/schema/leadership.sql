@@ -82,6 +82,10 @@ BEGIN
 			FROM (VALUES (acquire_leadership.service)) v (service) LEFT JOIN amoro_meta.leadership l USING (service)
 				LEFT JOIN amoro_meta.node n ON n.node_id = l.node_id AND n.incarnation = l.incarnation,
 				LATERAL amoro_meta.tenure_lease(CASE WHEN l.released_at IS NULL THEN l.node_id END, l.incarnation, l.term, l.lease_epoch) t;
+		-- who asks has stopped what it led in an older term; of others there may be tenures that nobody knows of
+		IF NOT present.held AND (present.node_id, present.incarnation) = (acquire_leadership.node_id, acquire_leadership.incarnation) THEN
+			present.owed_for := (SELECT u.owed_for FROM amoro_meta.tenure_lease(NULL, NULL, NULL, NULL) u);
+		END IF;
 		IF present.held AND (present.node_id, present.incarnation) = (acquire_leadership.node_id, acquire_leadership.incarnation) THEN
 			-- an old snapshot may show a tenure that was given back since
 			IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
@@ -131,7 +135,7 @@ $$;
 COMMENT ON FUNCTION acquire_leadership(text, bigint, uuid) IS
 	'makes a node the leader of a service if nobody else leads it or may still believe so. leader: the node leads from the commit on, until its lease of that '
 	'term and lease_epoch ends; token grows with every tenure. Else: who leads, why the node does not, and when to ask again at the latest. '
-	'Asked again by its leader: the same token. Errors: as node_heartbeat; 22004, 22023 bad name, 40001';
+	'Asked again by its leader: the same token. A node that asks has stopped whatever it led in an older lease. Errors: as node_heartbeat; 22004, 22023 bad name, 40001';
 REVOKE ALL ON FUNCTION acquire_leadership(text, bigint, uuid) FROM PUBLIC;
 
 CREATE FUNCTION release_leadership(service text, node_id bigint, incarnation uuid, token bigint) RETURNS boolean

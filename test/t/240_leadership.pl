@@ -94,9 +94,10 @@ my $refused = acquire($node{b}, 's');
 is("$refused->{leader} $refused->{reason}", 'f the lease of an older leader may not be over', 'another node has to wait');
 cmp_ok($refused->{retry_ms}, '>', 500_000, 'for as long as that lease is owed');
 $node{a}->recover;
-is(leads('s'), 'vacant a', 'until the leader has activated in the new term');
+is(leads('s'), 'ending a', 'also when the leader is active in the new term: it may be stopping what it led');
+is(acquire($node{b}, 's')->{leader}, 'f', 'so nobody else leads');
 my $fifth = acquire($node{a}, 's');
-is($fifth->{leader}, 't', 'then it may lead again at once');
+is($fifth->{leader}, 't', 'but it may lead again itself at once');
 cmp_ok($fifth->{token}, '>', $fourth->{token}, 'with a greater token');
 
 # A crash right after: the record of a leader is on the disk, whatever synchronous_commit says
@@ -108,6 +109,9 @@ restart('immediate');
 $server->configure('amoro_meta.debug_stop_at' => undef, wal_writer_delay => undef);
 is(leads('t'), 'ending b', 'and is known after a crash');
 $_->recover for values %node;
+is($server->safe_psql('postgres', "SELECT release_leadership('s', $node{a}{node_id}, '$node{a}{incarnation}', $fifth->{token})"), 't', 'the leader of the old term gives back');
+is(acquire($node{b}, 's')->{leader}, 't', 'and is followed at once');
+$server->safe_psql('postgres', "SELECT release_leadership('s', $node{b}{node_id}, '$node{b}{incarnation}', token) FROM current_leader('s')");
 my $sixth = acquire($node{a}, 's');
 cmp_ok($sixth->{token}, '>', $fifth->{token}, 'tokens go on growing over a crash');
 

@@ -205,13 +205,14 @@ connection_limit(int reserved_descriptors, int thread_count)
 }
 
 HttpServer *
-http_server_start(AmoroNode *node, const DaemonOptions *options, int listener, int reserved_descriptors)
+http_server_start(AmoroNode *node, Service *service, const DaemonOptions *options, int listener, int reserved_descriptors)
 {
 	int			thread_count = options->http_threads;
 	HttpServer *server = h2o_mem_alloc(sizeof(*server) + sizeof(HttpThread) * (size_t) thread_count);
 
 	memset(server, 0, sizeof(*server) + sizeof(HttpThread) * (size_t) thread_count);
 	server->node = node;
+	server->service = service;
 	server->options = options;
 	server->node_name = h2o_iovec_init(options->node_name, strlen(options->node_name));
 	server->listener = listener;

@@ -13,6 +13,7 @@
 
 #include "amoro_node.h"
 #include "options.h"
+#include "service.h"
 
 typedef struct HttpServer HttpServer;
 
@@ -33,6 +34,7 @@ typedef struct HttpThread
 struct HttpServer
 {
 	AmoroNode  *node;
+	Service    *service;		/* NULL: none */
 	const DaemonOptions *options;
 	h2o_iovec_t node_name;
 	h2o_globalconf_t configuration;
@@ -46,7 +48,7 @@ struct HttpServer
 };
 
 /* Starts the threads; takes the listening socket over. File descriptors beyond reserved_descriptors are for clients. */
-extern HttpServer *http_server_start(AmoroNode *node, const DaemonOptions *options, int listener,
+extern HttpServer *http_server_start(AmoroNode *node, Service *service, const DaemonOptions *options, int listener,
 									 int reserved_descriptors);
 /* Accepts nothing any more, finishes the answers that are due (for a few seconds at most), ends the threads. */
 extern void http_server_stop(HttpServer *server);

@@ -14,6 +14,7 @@
 #include "listener.h"
 #include "log.h"
 #include "options.h"
+#include "service.h"
 
 enum
 {
@@ -53,7 +54,7 @@ block_signals(sigset_t *ending)
 
 /* Until a signal, or until the node cannot serve any more, ever. */
 static ExitCode
-wait_for_end(AmoroNode *node, const sigset_t *ending)
+wait_for_end(AmoroNode *node, Service *service, const sigset_t *ending)
 {
 	const struct timespec interval = {.tv_nsec = STATE_CHECK_MS * 1000000L};
 	AmoroNodeStatus status;
@@ -68,6 +69,11 @@ wait_for_end(AmoroNode *node, const sigset_t *ending)
 			log_write(AMORO_LOG_INFO, "stopping: %s", strsignal(signal_number));
 			return EXIT_CODE_STOPPED;
 		}
+		if (service_is_broken(service))
+		{
+			log_write(AMORO_LOG_ERROR, "ending: the process that keeps the hooks is gone or stuck");
+			return EXIT_CODE_FAILED;
+		}
 		amoro_node_status(node, &status);
 		if ((code = exit_code_of(&status)) >= 0)
 		{
@@ -79,7 +85,7 @@ wait_for_end(AmoroNode *node, const sigset_t *ending)
 }
 
 static ExitCode
-serve(const DaemonOptions *options, int listener, const char *bound, const sigset_t *ending)
+serve(const DaemonOptions *options, Service *service, int listener, const char *bound, const sigset_t *ending)
 {
 	AmoroNodeOptions node_options = {
 		.conninfo = options->conninfo,
@@ -101,10 +107,16 @@ serve(const DaemonOptions *options, int listener, const char *bound, const sigse
 		log_write(AMORO_LOG_ERROR, "cannot start: %s", error);
 		return EXIT_CODE_USAGE;
 	}
-	server = http_server_start(node, options, listener, RESERVED_DESCRIPTORS + options->loader_connections);
+	if (service != NULL && !service_start(service, node))
+	{
+		amoro_node_close(node);
+		return EXIT_CODE_FAILED;
+	}
+	server = http_server_start(node, service, options, listener, RESERVED_DESCRIPTORS + options->loader_connections);
 	log_write(AMORO_LOG_INFO, "listening on %s", bound);
-	code = wait_for_end(node, ending);
+	code = wait_for_end(node, service, ending);
 	http_server_stop(server);
+	service_stop(service);
 	amoro_node_close(node);
 	http_server_free(server);
 	log_write(AMORO_LOG_INFO, "stopped");
@@ -119,6 +131,7 @@ main(int argc, char **argv)
 	char		bound[300];
 	char		error[512];
 	int			listener;
+	Service    *service = NULL;
 
 	switch (options_parse(argc, argv, &options))
 	{
@@ -130,6 +143,9 @@ main(int argc, char **argv)
 			break;
 	}
 	log_open(options.log_level, options.node_name);
+	/* before signals are blocked, files open and threads there, which a process of its own would inherit */
+	if (options.service != NULL && (service = service_prepare(&options)) == NULL)
+		return EXIT_CODE_FAILED;
 	block_signals(&ending);
 	listener = listener_open(options.listen_address, options.client_timeout_ms, bound, sizeof(bound),
 							 error, sizeof(error));
@@ -138,5 +154,5 @@ main(int argc, char **argv)
 		log_write(AMORO_LOG_ERROR, "%s", error);
 		return EXIT_CODE_CANNOT_LISTEN;
 	}
-	return serve(&options, listener, bound, &ending);
+	return serve(&options, service, listener, bound, &ending);
 }

@@ -106,6 +106,21 @@ write_caches(FILE *out, const AmoroNodeStatus *status)
 }
 
 static void
+write_leadership(FILE *out, const HttpServer *server)
+{
+	AmoroLeadershipStatus status;
+
+	if (!service_status(server->service, &status))
+		return;
+	write_head(out, "leading", false, "1 while the node leads the service it campaigns for.");
+	fprintf(out, "amoro_node_leading %d\n", (int) status.leading);
+	write_head(out, "leadership_gains_total", true, "Times the node has come to lead the service.");
+	fprintf(out, "amoro_node_leadership_gains_total %" PRId64 "\n", status.gains);
+	write_head(out, "leadership_losses_total", true, "Times it has stopped to lead it.");
+	fprintf(out, "amoro_node_leadership_losses_total %" PRId64 "\n", status.losses);
+}
+
+static void
 write_http(FILE *out, const HttpServer *server)
 {
 	HttpAnswerCount counts[32];
@@ -137,6 +152,7 @@ metrics_answer(h2o_req_t *request)
 	amoro_node_status(server->node, &status);
 	write_node(out, &status);
 	write_caches(out, &status);
+	write_leadership(out, server);
 	write_http(out, server);
 	fclose(out);
 	http_answer_begin(request, 200);

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <libpq-fe.h>
 
@@ -59,6 +60,11 @@ static const OptionDefinition definitions[] = {
 	{"load-timeout-ms", INTEGER(load_timeout_ms), "5000", 10, 600000, "MS", "longest wait for the database in one lookup"},
 	{"cache-bytes", OPTION_BYTES, offsetof(DaemonOptions, cache_bytes), "1GB", 0, 0, "SIZE",
 	"memory for the caches, in B, kB, MB, GB or TB; 0 is no limit"},
+	{"service", TEXT(service), NULL, 0, 0, "NAME", "campaigns for this service, of which one node is the leader"},
+	{"on-gain", TEXT(on_gain), NULL, 0, 0, "PROGRAM", "run when this node has come to lead, without a shell; AMORO_SERVICE and AMORO_TOKEN are set"},
+	{"on-loss", TEXT(on_loss), NULL, 0, 0, "PROGRAM", "run likewise when it stops to lead; what on-gain has started is sent SIGTERM"},
+	{"stop-timeout-ms", INTEGER(stop_timeout_ms), "5000", 0, 3600000, "MS",
+	"how long before the end of its lease it stops to lead, at most half of it; what runs on is killed at the end"},
 	{"log-level", OPTION_LOG_LEVEL, offsetof(DaemonOptions, log_level), "info", 0, 0, "LEVEL",
 	"error, warning, info or debug"},
 };
@@ -189,6 +195,35 @@ set_from_environment(DaemonOptions *options)
 	return true;
 }
 
+/* A hook that cannot be run is found now, and not when the node has come to lead. */
+static bool
+check_hook(const char *option, const char *program)
+{
+	if (program == NULL || strchr(program, '/') == NULL || access(program, X_OK) == 0)
+		return true;
+	fprintf(stderr, "amoro-node: --%s: %s: %s\n", option, program, strerror(errno));
+	return false;
+}
+
+static bool
+check_service(const DaemonOptions *options)
+{
+	const char *problem;
+
+	if (options->service == NULL && (options->on_gain != NULL || options->on_loss != NULL))
+	{
+		fprintf(stderr, "amoro-node: hooks are for a service: --service NAME\n");
+		return false;
+	}
+	problem = options->service != NULL ? object_name_check(options->service, strlen(options->service)) : NULL;
+	if (problem != NULL)
+	{
+		fprintf(stderr, "amoro-node: --service %s\n", problem);
+		return false;
+	}
+	return check_hook("on-gain", options->on_gain) && check_hook("on-loss", options->on_loss);
+}
+
 static bool
 check_options(const DaemonOptions *options)
 {
@@ -208,6 +243,8 @@ check_options(const DaemonOptions *options)
 		fprintf(stderr, "amoro-node: --name %s\n", problem);
 		return false;
 	}
+	if (!check_service(options))
+		return false;
 	if ((parsed = PQconninfoParse(options->conninfo, &message)) == NULL)
 	{
 		fprintf(stderr, "amoro-node: --conninfo: %s", message != NULL ? message : "out of memory\n");

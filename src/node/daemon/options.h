@@ -20,6 +20,10 @@ typedef struct DaemonOptions
 	int			load_timeout_ms;
 	size_t		cache_bytes;	/* 0: no limit */
 	int			log_level;
+	const char *service;		/* to campaign for; NULL: none */
+	const char *on_gain;		/* programs; NULL: none */
+	const char *on_loss;
+	int			stop_timeout_ms;
 } DaemonOptions;
 
 typedef enum OptionsOutcome

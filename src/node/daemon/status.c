@@ -86,6 +86,24 @@ node_identity(const HttpServer *server, const AmoroNodeStatus *status)
 					 "reason", text_value(status->reason));
 }
 
+/* Of the service that the node campaigns for; NULL: none. */
+static json_t *
+leadership_status(const HttpServer *server)
+{
+	AmoroLeadershipStatus status;
+	json_t	   *object;
+
+	if (!service_status(server->service, &status))
+		return NULL;
+	object = json_pack("{s:o*,s:b,s:o*,s:o*}", "service", text_value(server->options->service), "leading", (int) status.leading,
+					   "leader_name", text_value(status.leader_name), "reason", text_value(status.reason));
+	set_number(object, "token", status.token);
+	set_number(object, "remaining_ms", status.remaining_ms);
+	set_number(object, "gains", status.gains);
+	set_number(object, "losses", status.losses);
+	return object;
+}
+
 void
 status_answer(h2o_req_t *request)
 {
@@ -110,6 +128,8 @@ status_answer(h2o_req_t *request)
 	set_number(object, "last_recovery_ms", status.last_recovery_ms);
 	set_number(object, "changes_applied", status.changes_applied);
 	set_number(object, "http_connections", atomic_load(&server->connections));
+	if (server->service != NULL)
+		json_object_set_new(object, "leadership", leadership_status(server));
 	for (int kind = 0; kind < AMORO_CACHE_KIND_COUNT; kind++)
 		json_object_set_new(caches, amoro_cache_kind_name(kind), cache_status(&status, kind));
 	json_object_set_new(object, "caches", caches);

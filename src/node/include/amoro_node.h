@@ -236,6 +236,53 @@ AMORO_PUBLIC const char *amoro_privilege_name(AmoroPrivilege privilege);
 /* In upper or lower case; false when there is none of that name. */
 AMORO_PUBLIC bool amoro_privilege_parse(const char *name, AmoroPrivilege *privilege);
 
+/*
+ * Leading a service: of all nodes that campaign for it one leads, for as long as its lease lasts; another one comes to lead
+ * only when that is surely over. Tokens grow with every tenure: pass them to what you write to.
+ */
+typedef struct AmoroLeadership AmoroLeadership;
+
+typedef struct AmoroLeadershipOptions
+{
+	const char *service;
+	/*
+	 * How long before the end of the lease the node stops to lead (at most half a lease): the time that on_loss has until
+	 * another node may lead. 0: none, for who calls amoro_leadership_check before every act.
+	 */
+	int			stop_margin_ms;
+	/*
+	 * Called from a thread of the leadership's own; any may be NULL. The node stops to lead at stop_us, and its lease ends at
+	 * end_us (CLOCK_BOOTTIME, microseconds), unless on_extended says otherwise before. on_loss may block until what on_gain has
+	 * started has stopped: only when it has returned is the service given to others before the lease ends.
+	 */
+	void		(*on_gain) (void *argument, int64_t token, int64_t stop_us, int64_t end_us);
+	void		(*on_extended) (void *argument, int64_t token, int64_t stop_us, int64_t end_us);
+	void		(*on_loss) (void *argument, int64_t token, const char *reason);
+	void	   *argument;
+} AmoroLeadershipOptions;
+
+typedef struct AmoroLeadershipStatus
+{
+	bool		leading;
+	int64_t		token;			/* 0 when not leading */
+	int64_t		remaining_ms;	/* until it stops to lead, if no heartbeat succeeds any more */
+	int64_t		gains;
+	int64_t		losses;
+	char		leader_name[256];	/* who leads, as the server said last; empty: nobody, or not known */
+	char		reason[256];	/* why this node does not lead; empty when it does */
+} AmoroLeadershipStatus;
+
+/* Begins to campaign. AMORO_OK, or AMORO_INVALID_ARGUMENT with a message in error. The options' service is copied. */
+AMORO_PUBLIC AmoroResult amoro_leadership_open(AmoroNode *node, const AmoroLeadershipOptions *options,
+											   AmoroLeadership **leadership, char *error, size_t error_size);
+/* AMORO_OK and the token while the node leads, else AMORO_FENCED: arithmetic, as a ticket, and as cheap. */
+AMORO_PUBLIC AmoroResult amoro_leadership_check(AmoroLeadership *leadership, int64_t *token);
+AMORO_PUBLIC void amoro_leadership_status(AmoroLeadership *leadership, AmoroLeadershipStatus *status);
+/* Gives the tenure with that token up, as if it were lost, and is no candidate for pause_ms. Returns at once. */
+AMORO_PUBLIC void amoro_leadership_resign(AmoroLeadership *leadership, int64_t token, int pause_ms);
+/* Stops to lead (on_loss), gives the service to others, ends. amoro_node_close does so with those that are left. */
+AMORO_PUBLIC void amoro_leadership_close(AmoroLeadership *leadership);
+
 /* The JSON document of an entry, as the server wrote it; not ended by a NUL byte. Valid until the entry is released. */
 AMORO_PUBLIC const char *amoro_entry_document(const AmoroEntry *entry, size_t *size);
 /* The version of the metadata at which the object was last changed. */

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "campaign.h"
+
 /* How much a change touches. */
 typedef enum ChangeReach
 {
@@ -89,6 +91,12 @@ apply(AmoroNode *node, const MetadataChange *change)
 {
 	if (!RULE(RULE_APPLY_BEFORE_ACK) || change->catalog_name == NULL)
 		return;
+	/* who leads is in no cache */
+	if (strcmp(change->object_kind, "service") == 0)
+	{
+		campaigns_notice(node, change->object_name);
+		return;
+	}
 	for (size_t i = 0; i < sizeof(reaches) / sizeof(reaches[0]); i++)
 	{
 		if (strcmp(change->object_kind, reaches[i].object_kind) == 0)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "campaign.h"
 #include "change_feed.h"
 
 /* Before the server has said how long a lease is. */
@@ -60,6 +61,7 @@ report(AmoroNode *node)
 	bool		changed;
 
 	tell_waiters(node);
+	campaigns_notice(node, NULL);
 	pthread_mutex_lock(&node->lease_lock);
 	state = node->lease.state;
 	memcpy(reason, node->lease.reason, sizeof(reason));

@@ -49,7 +49,9 @@ typedef enum RequestKind
 	REQUEST_ACTIVATE,
 	REQUEST_CHANGES,
 	REQUEST_RELEASE,
-	REQUEST_LOOKUP				/* by the loaders; the lease knows nothing of it */
+	REQUEST_LOOKUP,				/* by the loaders; the lease knows nothing of it */
+	REQUEST_LEAD,				/* by campaigns, nor of these */
+	REQUEST_CEDE
 } RequestKind;
 
 typedef struct NodeRequest
@@ -64,6 +66,8 @@ typedef struct NodeRequest
 	int64_t		version;		/* applied, loaded, or: changes after it */
 	int64_t		wait_ms;		/* heartbeat: answer at the first news, or after this */
 	char		incarnation[INCARNATION_SIZE];
+	const char *service;		/* lead and cede */
+	int64_t		token;			/* cede */
 } NodeRequest;
 
 typedef enum LeaseStep

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "campaign.h"
 #include "heartbeat.h"
 #include "server_transport.h"
 
@@ -53,6 +54,7 @@ node_create(const NodeClock *clock, Transport *transport, size_t cache_bytes, No
 	}
 	node->clock = *clock;
 	pthread_mutex_init(&node->lease_lock, NULL);
+	pthread_mutex_init(&node->campaigns_lock, NULL);
 	lease_init(&node->lease, &node->clock, clear_caches, &node->cache);
 	random_incarnation(node->lease.incarnation);
 	node->kinds = cache_kinds;
@@ -68,6 +70,7 @@ node_destroy(AmoroNode *node)
 	loader_destroy(&node->loader);
 	cache_destroy(&node->cache);
 	pthread_mutex_destroy(&node->lease_lock);
+	pthread_mutex_destroy(&node->campaigns_lock);
 	free(node->registration);
 	free(node);
 }
@@ -89,6 +92,8 @@ amoro_node_close(AmoroNode *node)
 {
 	if (node == NULL)
 		return;
+	/* while the lease is good: who leads stops in an orderly way */
+	campaigns_close(node);
 	node_begin_close(node);
 	loader_stop(node);
 	if (node->heartbeat.started)
@@ -200,6 +205,7 @@ amoro_node_open(const AmoroNodeOptions *options, AmoroNode **result, char *error
 		return AMORO_INVALID_ARGUMENT;
 	}
 	node->registration = registration;
+	node->conninfo = options->conninfo;
 	node->log = options->log;
 	node->log_argument = options->log_argument;
 	if (!start_threads(node, options, error, error_size))

@@ -1,6 +1,6 @@
 /*
  * node.h
- *		The parts of a node. Locks, in this order: lease_lock, loader.lock, a shard's lock; no call back and no log
+ *		The parts of a node. Locks, in this order: lease_lock, loader.lock, a shard's lock; campaigns_lock stands alone; no call back and no log
  *		message is made under any of them.
  */
 #ifndef AMORO_NODE_INTERNAL_H
@@ -50,7 +50,10 @@ struct AmoroNode
 	bool		release_wanted; /* the server may owe us a lease; set before closing */
 	Heartbeat	heartbeat;
 	Loader		loader;
+	AmoroLeadership *campaigns; /* for services, chained */
+	pthread_mutex_t campaigns_lock;
 	NodeClock	clock;
+	const char *conninfo;
 	struct Registration *registration;	/* what the transports refer to */
 	void		(*log) (void *argument, int level, const char *message);
 	void	   *log_argument;

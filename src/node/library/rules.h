@@ -26,7 +26,8 @@ enum
 	RULE_MARKED_NOT_CACHED = 1 << 13,	/* an entry with a marker is never cached */
 	RULE_LOAD_TERM = 1 << 14,	/* a load from another term is refused */
 	RULE_LOAD_VERSION = 1 << 15,	/* a load that is older than what was applied is refused */
-	RULE_LOAD_AFTER_QUESTION = 1 << 16	/* a load answers nobody who asked after it began */
+	RULE_LOAD_AFTER_QUESTION = 1 << 16,	/* a load answers nobody who asked after it began */
+	RULE_TENURE_OF_ONE_LEASE = 1 << 17	/* a tenure ends with the lease in which it was asked for */
 };
 
 #if defined(AMORO_WITHOUT_RULES)

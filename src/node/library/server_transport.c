@@ -45,6 +45,11 @@ static const struct
 	[REQUEST_LOOKUP] = {"amoro_node_lookup",
 		"SELECT metadata_version, term, found, state, object_version, document"
 		" FROM %smetadata_lookup($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text, $4::pg_catalog.text)", 4},
+	[REQUEST_LEAD] = {"amoro_node_lead",
+		"SELECT leader, token, term, lease_epoch, (EXTRACT(epoch FROM retry_after) OPERATOR(pg_catalog.*) 1000000)::pg_catalog.int8,"
+		" leader_name, reason FROM %sacquire_leadership($1::pg_catalog.text, $2::pg_catalog.int8, $3::pg_catalog.uuid)", 3},
+	[REQUEST_CEDE] = {NULL,
+		"SELECT %srelease_leadership($1::pg_catalog.text, $2::pg_catalog.int8, $3::pg_catalog.uuid, $4::pg_catalog.int8)", 4},
 };
 
 #define MAX_PARAMETERS 7
@@ -166,6 +171,14 @@ fill_parameters(Parameters *parameters, const ServerTransport *server, const Nod
 		case REQUEST_RELEASE:
 			values[0] = number(parameters, 0, request->node_id);
 			values[1] = request->incarnation;
+			return;
+		case REQUEST_CEDE:
+			values[3] = number(parameters, 3, request->token);
+			/* fall through */
+		case REQUEST_LEAD:
+			values[0] = request->service;
+			values[1] = number(parameters, 1, request->node_id);
+			values[2] = request->incarnation;
 			return;
 	}
 }
@@ -298,6 +311,18 @@ read_lookup(const PGresult *result, LookupAnswer *lookup)
 	lookup->document_size = (size_t) PQgetlength(result, 0, 5);
 }
 
+static void
+read_leadership(const PGresult *result, LeadershipAnswer *leadership)
+{
+	leadership->leader = PQgetvalue(result, 0, 0)[0] == 't';
+	leadership->token = number_at(result, 0, 1);
+	leadership->term = number_at(result, 0, 2);
+	leadership->lease_epoch = number_at(result, 0, 3);
+	leadership->retry_after_us = number_at(result, 0, 4);
+	leadership->leader_name = text_at(result, 0, 5);
+	leadership->reason = text_at(result, 0, 6);
+}
+
 static bool
 read_answer(const PGresult *result, const NodeRequest *request, NodeAnswer *answer)
 {
@@ -307,10 +332,12 @@ read_answer(const PGresult *result, const NodeRequest *request, NodeAnswer *answ
 		return read_changes(result, answer);
 	if (PQntuples(result) != 1)
 		return false;
-	if (kind == REQUEST_RELEASE)
+	if (kind == REQUEST_RELEASE || kind == REQUEST_CEDE)
 		answer->released = PQgetvalue(result, 0, 0)[0] == 't';
 	else if (kind == REQUEST_LOOKUP)
 		read_lookup(result, &answer->lookup);
+	else if (kind == REQUEST_LEAD)
+		read_leadership(result, &answer->leadership);
 	else if (kind == REQUEST_HEARTBEAT)
 		return answer_text_read(PQgetvalue(result, 0, 0), request->version, answer);
 	else

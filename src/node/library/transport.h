@@ -49,6 +49,18 @@ typedef struct LookupAnswer
 	size_t		document_size;
 } LookupAnswer;
 
+/* Whether the node leads a service; else who does, and when to ask again. Texts may be NULL. */
+typedef struct LeadershipAnswer
+{
+	bool		leader;
+	int64_t		token;
+	int64_t		term;
+	int64_t		lease_epoch;
+	int64_t		retry_after_us; /* 0: not said */
+	const char *leader_name;
+	const char *reason;
+} LeadershipAnswer;
+
 /*
  * The answer to a request of the kind that was sent. A heartbeat's may carry changes beside the grant: all of those
  * after the version of the request up to the version of the grant.
@@ -60,7 +72,8 @@ typedef struct NodeAnswer
 	MetadataChange *changes;
 	int			change_count;
 	LookupAnswer lookup;
-	void	   *storage;		/* what changes and lookup point into, until answer_release */
+	LeadershipAnswer leadership;
+	void	   *storage;		/* what changes, lookup and leadership point into, until answer_release */
 } NodeAnswer;
 
 /* What a lookup asks for; a registration is asked for with what the transport was made with. */
