@@ -165,18 +165,22 @@ COMMENT ON FUNCTION amoro_meta.scope_covers(amoro_meta.privilege_grant, text, te
 	'whether a privilege on the scope of a grant is one on the other scope; root.a.** is everything below root.a, at whatever depth';
 REVOKE ALL ON FUNCTION amoro_meta.scope_covers(amoro_meta.privilege_grant, text, text, text, text) FROM PUBLIC;
 
+-- plpgsql, because it keeps its plan.
 CREATE FUNCTION amoro_meta.principal_closure(start_id bigint) RETURNS TABLE (principal_id bigint)
-	LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 5
+	LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 5
 	SET search_path = pg_catalog, pg_temp
 	AS $$
-	WITH RECURSIVE reached AS
-	(
-		SELECT start_id AS id
-		UNION
-		SELECT m.role_id FROM amoro_meta.role_member m JOIN reached r ON m.member_id = r.id
-	)
-	SELECT r.id FROM reached r
-	$$;
+BEGIN
+	RETURN QUERY
+		WITH RECURSIVE reached AS
+		(
+			SELECT start_id AS id
+			UNION
+			SELECT m.role_id FROM amoro_meta.role_member m JOIN reached r ON m.member_id = r.id
+		)
+		SELECT r.id FROM reached r;
+END;
+$$;
 COMMENT ON FUNCTION amoro_meta.principal_closure(bigint) IS 'a user or role, and every role that it is in, directly or through others';
 REVOKE ALL ON FUNCTION amoro_meta.principal_closure(bigint) FROM PUBLIC;
 
