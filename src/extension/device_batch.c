@@ -65,27 +65,75 @@ remember(const Procedure *procedure, DeviceBatch *batch, const char *last_path)
 
 /* See device_batch.h. */
 int
+device_batch_scan(const Procedure *procedure, DeviceBatch *batch)
+{
+	SqlArgument arguments[] = {
+		sql_bigint(batch->database_id), sql_text(batch->from), sql_text(batch->to), sql_bigint(batch->limit),
+		sql_text(batch->pattern)
+	};
+	int			count;
+	char	   *last_path = NULL;
+
+	run_along_index("SELECT s.device_id, s.device_path, amoro_meta.device_paths_overlap($5, s.device_path) FROM"
+					" (SELECT v.device_id, v.device_path FROM amoro_meta.device v"
+					"  WHERE v.database_id = $1 AND v.device_path ~>=~ $2 AND v.device_path ~<~ $3"
+					"  ORDER BY v.device_path USING ~<~ LIMIT $4) s",
+					SPI_OK_SELECT, lengthof(arguments), arguments);
+	count = (int) SPI_processed;
+	batch->matched = 0;
+	batch->ids = palloc_array(int64, count);
+	batch->paths = palloc_array(char *, count);
+	for (int i = 0; i < count; i++)
+	{
+		last_path = result_text(i, 2);
+		if (!result_boolean(i, 3))
+			continue;
+		batch->ids[batch->matched] = result_bigint(i, 1);
+		batch->paths[batch->matched++] = last_path;
+	}
+	if (count > 0)
+		remember(procedure, batch, last_path);
+	return count;
+}
+
+/* See device_batch.h. */
+int
 device_batch_delete(const Procedure *procedure, DeviceBatch *batch)
 {
 	SqlArgument arguments[] = {
-		sql_bigint(batch->database_id), sql_text(batch->from), sql_text(batch->to), sql_text(batch->pattern),
-		sql_bigint(batch->limit)
+		sql_bigint(batch->database_id), sql_text(batch->from), sql_text(batch->to), sql_bigint(batch->limit),
+		sql_text(batch->pattern)
 	};
 	int			count;
 
 	run_along_index("WITH scanned AS MATERIALIZED"
 					" (SELECT v.device_id, v.device_path FROM amoro_meta.device v"
 					"  WHERE v.database_id = $1 AND v.device_path ~>=~ $2 AND v.device_path ~<~ $3"
-					"  ORDER BY v.device_path USING ~<~ LIMIT $5),"
+					"  ORDER BY v.device_path USING ~<~ LIMIT $4),"
 					" gone AS"
 					" (DELETE FROM amoro_meta.device v USING scanned s"
-					"  WHERE v.device_id = s.device_id AND amoro_meta.device_paths_overlap($4, s.device_path))"
-					" SELECT count(*), (array_agg(s.device_path ORDER BY s.device_path USING ~>~))[1] FROM scanned s",
+					"  WHERE v.device_id = s.device_id AND amoro_meta.device_paths_overlap($5, s.device_path) RETURNING 1)"
+					" SELECT (SELECT count(*) FROM scanned), (SELECT count(*) FROM gone),"
+					" (SELECT s.device_path FROM scanned s OFFSET greatest((SELECT count(*) FROM scanned) - 1, 0) LIMIT 1)",
 					SPI_OK_SELECT, lengthof(arguments), arguments);
 	count = (int) result_bigint(0, 1);
+	batch->matched = (int) result_bigint(0, 2);
 	if (count > 0)
-		remember(procedure, batch, result_text(0, 2));
+		remember(procedure, batch, result_text(0, 3));
 	return count;
+}
+
+/* See device_batch.h. */
+int64
+device_batch_count(const Procedure *procedure, int matched)
+{
+	SqlArgument arguments[] = {sql_bigint(procedure->procedure_id), sql_bigint(matched)};
+
+	procedure_sql("UPDATE amoro_meta.procedure SET arguments = arguments ||"
+				  " jsonb_build_object('devices_changed', coalesce((arguments->>'devices_changed')::bigint, 0) + $2)"
+				  " WHERE procedure_id = $1 RETURNING (arguments->>'devices_changed')::bigint",
+				  SPI_OK_UPDATE_RETURNING, lengthof(arguments), arguments);
+	return result_bigint(0, 1);
 }
 
 /* See database_content.h. */

@@ -18,13 +18,21 @@ typedef struct DeviceBatch
 	int			limit;
 	char	   *from;			/* paths from here (inclusive) ... */
 	char	   *to;				/* ... to here (exclusive) are left */
+
+	/* of the last scan or deletion */
+	int			matched;
+	int64	   *ids;			/* by a scan: those that matched */
+	char	  **paths;
 } DeviceBatch;
 
 extern DeviceBatch device_batch(const Procedure *procedure, int64 database_id, const char *pattern, const char *cursor);
 /*
- * Deletes those of the next devices that match; returns how many were looked at, less than the limit: these were the
- * last. How far it came goes into the arguments of the procedure, so that the next step does not walk over dead rows.
+ * Each looks at the next devices and returns how many; less than the limit: these were the last. A scan finds those that
+ * match, a deletion deletes them. How far it came goes into the arguments of the procedure, where the next step finds it.
  */
+extern int	device_batch_scan(const Procedure *procedure, DeviceBatch *batch);
 extern int	device_batch_delete(const Procedure *procedure, DeviceBatch *batch);
+/* Adds to the number of devices that the procedure has changed, which it keeps in its arguments; returns the sum. */
+extern int64 device_batch_count(const Procedure *procedure, int matched);
 
 #endif							/* AMORO_META_DEVICE_BATCH_H */

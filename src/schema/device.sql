@@ -68,10 +68,10 @@ DECLARE
 	other record;
 BEGIN
 	-- always in the same order: two that want the same names do not wait for each other
-	PERFORM amoro_meta.claim_name(procedure_id, CASE WHEN p.path LIKE '%*%' THEN 'device_pattern' ELSE 'device' END, catalog_name,
+	PERFORM amoro_meta.claim_name(procedure_id, CASE WHEN p.path LIKE '%*%' THEN 'device pattern' ELSE 'device' END, catalog_name,
 		database_name, p.path) FROM (SELECT u.path FROM unnest(paths) u (path) ORDER BY u.path COLLATE "C") p;
 	SELECT q.procedure_id, p.path INTO other FROM unnest(paths) p (path) JOIN amoro_meta.procedure_claim q
-		ON (q.object_kind = 'device_pattern' OR (q.object_kind = 'device' AND p.path LIKE '%*%'))
+		ON (q.object_kind = 'device pattern' OR (q.object_kind = 'device' AND p.path LIKE '%*%'))
 		AND q.catalog_name = claim_devices.catalog_name AND q.database_name = claim_devices.database_name
 		AND q.procedure_id <> claim_devices.procedure_id AND amoro_meta.device_paths_overlap(q.object_name, p.path)
 		LIMIT 1;
@@ -172,6 +172,132 @@ COMMENT ON FUNCTION create_devices(text, text, jsonb, boolean, uuid, interval) I
 	'Errors: 42704 no such database, 42710 there is one, AM401 a procedure works on one, a pattern or the database, AM005, 22004, 22023, 25006';
 REVOKE ALL ON FUNCTION create_devices(text, text, jsonb, boolean, uuid, interval) FROM PUBLIC;
 
+CREATE FUNCTION amoro_meta.altered_device(definition jsonb, template jsonb, changes jsonb) RETURNS jsonb
+	LANGUAGE c IMMUTABLE PARALLEL SAFE
+	AS 'MODULE_PATHNAME', 'amoro_meta_altered_device';
+COMMENT ON FUNCTION amoro_meta.altered_device(jsonb, jsonb, jsonb) IS
+	'the schema of a device after the changes of alter_device; no name may clash with those of the template, which may be null. Errors: 22023 with the path';
+REVOKE ALL ON FUNCTION amoro_meta.altered_device(jsonb, jsonb, jsonb) FROM PUBLIC;
+
+CREATE FUNCTION amoro_meta.check_device_changes(changes jsonb) RETURNS void
+	LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
+	AS 'MODULE_PATHNAME', 'amoro_meta_check_device_changes';
+COMMENT ON FUNCTION amoro_meta.check_device_changes(jsonb) IS 'raises 22023 with the path unless these are changes that alter_device knows';
+REVOKE ALL ON FUNCTION amoro_meta.check_device_changes(jsonb) FROM PUBLIC;
+
+-- What the submissions on one path or a pattern have in common. Returns nulls in database_id when an earlier call made the
+-- procedure, and in object_id when nothing matches.
+CREATE FUNCTION amoro_meta.begin_device_procedure(kind text, catalog_name text, database_name text, pattern text, request jsonb,
+												  request_id uuid, timeout interval,
+												  OUT procedure_id bigint, OUT database_id bigint, OUT object_id bigint)
+	LANGUAGE plpgsql VOLATILE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	submission record;
+	upper_end text := regexp_replace(pattern, '[.][*].*$', '/');
+BEGIN
+	SELECT * INTO submission FROM amoro_meta.begin_procedure(kind, catalog_name, database_name, pattern, request, request_id, timeout);
+	procedure_id := submission.procedure_id;
+	IF submission.known THEN
+		RETURN;
+	END IF;
+	PERFORM amoro_meta.claim_devices(procedure_id, catalog_name, database_name, ARRAY[pattern]);
+	database_id := amoro_meta.lock_parent_database(catalog_name, database_name);
+	PERFORM amoro_meta.require_database(database_id, catalog_name, database_name);
+	IF pattern LIKE '%*%' THEN
+		object_id := (SELECT amoro_meta.next_id() FROM amoro_meta.device v WHERE v.database_id = begin_device_procedure.database_id
+			AND v.device_path ~>=~ (left(upper_end, -1) || '.') AND v.device_path ~<~ upper_end
+			AND amoro_meta.device_paths_overlap(pattern, v.device_path) LIMIT 1);
+	ELSE
+		object_id := (SELECT v.device_id FROM amoro_meta.device v
+			WHERE v.database_id = begin_device_procedure.database_id AND v.device_path = pattern);
+	END IF;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.begin_device_procedure(text, text, text, text, jsonb, uuid, interval) IS
+	'claims a path or a pattern for a procedure and looks for a device that matches it. Errors: 42704 no such database, AM401, AM005, 22023, 25006';
+REVOKE ALL ON FUNCTION amoro_meta.begin_device_procedure(text, text, text, text, jsonb, uuid, interval) FROM PUBLIC;
+
+CREATE FUNCTION amoro_meta.require_device(object_id bigint, catalog_name text, database_name text, pattern text) RETURNS void
+	LANGUAGE plpgsql IMMUTABLE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+BEGIN
+	IF object_id IS NULL THEN
+		RAISE EXCEPTION '%', format(CASE WHEN pattern LIKE '%*%' THEN 'no device in "%s"."%s" matches "%s"' ELSE 'device "%s"."%s"."%s" does not exist' END,
+			catalog_name, database_name, pattern) USING ERRCODE = 'undefined_object';
+	END IF;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.require_device(bigint, text, text, text) IS 'raises 42704 unless a device was found';
+REVOKE ALL ON FUNCTION amoro_meta.require_device(bigint, text, text, text) FROM PUBLIC;
+
+CREATE FUNCTION alter_device(catalog_name text, database_name text, device_path text, changes jsonb, request_id uuid DEFAULT NULL,
+							 timeout interval DEFAULT NULL) RETURNS bigint
+	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	pattern text := amoro_meta.device_path('device_path', device_path, true);
+	submission record;
+BEGIN
+	PERFORM amoro_meta.check_name('catalog_name', catalog_name), amoro_meta.check_name('database_name', database_name),
+		amoro_meta.check_not_null('changes', changes IS NOT NULL);
+	PERFORM amoro_meta.check_device_changes(changes);
+	SELECT * INTO submission FROM amoro_meta.begin_device_procedure('alter_device', catalog_name, database_name, pattern,
+		jsonb_build_array(catalog_name, database_name, device_path, changes), request_id, timeout);
+	IF submission.database_id IS NULL THEN
+		RETURN submission.procedure_id;
+	END IF;
+	PERFORM amoro_meta.require_device(submission.object_id, catalog_name, database_name, pattern);
+	IF pattern NOT LIKE '%*%' THEN
+		PERFORM amoro_meta.altered_device(v.definition, NULL, changes) FROM amoro_meta.device v WHERE v.device_id = submission.object_id;
+	END IF;
+	RETURN amoro_meta.set_procedure_object(submission.procedure_id, submission.object_id,
+		jsonb_build_object('database_id', submission.database_id, 'pattern', pattern, 'changes', changes));
+END;
+$$;
+COMMENT ON FUNCTION alter_device(text, text, text, jsonb, uuid, interval) IS
+	'submits a list of changes of the schema of a device, or of all devices that match a pattern (* stands for one name, ** for one or more), made '
+	'all on all of them or none, and returns the procedure''s id. Each has "op": add_measurement, drop_measurement, rename_measurement, '
+	'retype_measurement, set_encoding, set_alias, remove_alias, set_tags, remove_tags, set_attributes or remove_attributes. A device that has no '
+	'measurement left is gone. request_id: a retry with the same one returns the same procedure. timeout: rolled back after it. '
+	'Errors: 42704 no such device, 22023 a change that is not possible, AM401 a procedure works on one that matches, AM005, 22004, 25006';
+REVOKE ALL ON FUNCTION alter_device(text, text, text, jsonb, uuid, interval) FROM PUBLIC;
+
+CREATE FUNCTION drop_devices(catalog_name text, database_name text, device_path text, if_exists boolean DEFAULT false,
+							 request_id uuid DEFAULT NULL, timeout interval DEFAULT NULL) RETURNS bigint
+	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	pattern text := amoro_meta.device_path('device_path', device_path, true);
+	submission record;
+BEGIN
+	PERFORM amoro_meta.check_name('catalog_name', catalog_name), amoro_meta.check_name('database_name', database_name),
+		amoro_meta.check_not_null('if_exists', if_exists IS NOT NULL);
+	SELECT * INTO submission FROM amoro_meta.begin_device_procedure('drop_devices', catalog_name, database_name, pattern,
+		jsonb_build_array(catalog_name, database_name, device_path, if_exists), request_id, timeout);
+	IF submission.database_id IS NULL THEN
+		RETURN submission.procedure_id;
+	END IF;
+	IF submission.object_id IS NULL AND if_exists THEN
+		RETURN amoro_meta.end_unneeded_procedure(submission.procedure_id,
+			format('no device in "%s"."%s" matches "%s", skipping', catalog_name, database_name, pattern));
+	END IF;
+	PERFORM amoro_meta.require_device(submission.object_id, catalog_name, database_name, pattern);
+	RETURN amoro_meta.set_procedure_object(submission.procedure_id, submission.object_id,
+		jsonb_build_object('database_id', submission.database_id, 'pattern', pattern));
+END;
+$$;
+COMMENT ON FUNCTION drop_devices(text, text, text, boolean, uuid, interval) IS
+	'submits the drop of a device, or of all devices that match a pattern (* stands for one name, ** for one or more), by one procedure whatever '
+	'their number, and returns its id. if_exists: a NOTICE and a procedure that is done already when nothing matches. request_id: a retry with '
+	'the same one returns the same procedure. timeout: rolled back after it. '
+	'Errors: 42704 no such device, AM401 a procedure works on one that matches or on the database, AM005, 22004, 22023, 25006';
+REVOKE ALL ON FUNCTION drop_devices(text, text, text, boolean, uuid, interval) FROM PUBLIC;
+
 CREATE FUNCTION amoro_meta.device_document(catalog_name text, database_name text, device_path text, device_id bigint, version bigint,
 										   definition jsonb) RETURNS text
 	LANGUAGE sql STABLE PARALLEL SAFE
@@ -213,4 +339,4 @@ INSERT INTO amoro_meta.access_rule (access_kind, object_kind, object_name)
 	SELECT k, o, n FROM unnest(ARRAY['reader', 'operator', 'admin']) k,
 		(VALUES ('view', 'devices'), ('view', 'measurements'), ('function', 'amoro_meta.device_paths_overlap')) v (o, n)
 	UNION ALL
-	SELECT k, 'function', n FROM unnest(ARRAY['operator', 'admin']) k, unnest(ARRAY['create_device', 'create_devices']) n;
+	SELECT k, 'function', n FROM unnest(ARRAY['operator', 'admin']) k, unnest(ARRAY['create_device', 'create_devices', 'alter_device', 'drop_devices']) n;

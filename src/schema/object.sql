@@ -170,7 +170,7 @@ CREATE FUNCTION amoro_meta.procedure_below(catalog_name text, database_name text
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 	SELECT min(q.procedure_id) FROM amoro_meta.procedure_claim q
-	WHERE q.object_kind IN ('table', 'device', 'device_pattern', 'template', 'partition', 'ttl') AND q.catalog_name = procedure_below.catalog_name
+	WHERE q.object_kind IN ('table', 'device', 'device pattern', 'template', 'partition', 'ttl') AND q.catalog_name = procedure_below.catalog_name
 		AND q.database_name = procedure_below.database_name
 	$$;
 COMMENT ON FUNCTION amoro_meta.procedure_below(text, text) IS 'a procedure that works on something in the database, or null';

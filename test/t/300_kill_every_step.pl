@@ -14,6 +14,9 @@ my $definition = definition();
 my $offset = 0;
 my $round = 0;
 
+my $two_devices = q{create_devices('lake', 'd', '[{"path": "root.NAME.a", "measurements": [{"name": "m", "type": "INT32"}]},
+	{"path": "root.NAME.b", "measurements": [{"name": "m", "type": "INT32"}]}]')};
+
 sub query { return $server->safe_psql('postgres', $_[0]) }
 
 sub run_through
@@ -112,10 +115,21 @@ my %scenario = (
 		done => q{NOT user_has_privilege('NAME', 'SELECT', 'lake')}
 	},
 	create_devices => {
-		submit => q{create_devices('lake', 'd', '[{"path": "root.NAME.a", "measurements": [{"name": "m", "type": "INT32"}]},
-			{"path": "root.NAME.b", "measurements": [{"name": "m", "type": "INT32"}]}]')},
+		submit => $two_devices,
 		done => q{(SELECT count(*) = 2 FROM devices WHERE device_path LIKE 'root.NAME.%')},
 		rollback => 'device rollback, device rollback'
+	},
+	alter_device => {
+		before => [$two_devices],
+		submit => q{alter_device('lake', 'd', 'root.NAME.*', '[{"op": "set_alias", "measurement": "m", "alias": "n"}]')},
+		done => q{(SELECT count(*) = 2 FROM measurements WHERE device_path LIKE 'root.NAME.%' AND alias = 'n')},
+		rollback => 'device rollback'
+	},
+	drop_devices => {
+		before => [$two_devices],
+		submit => q{drop_devices('lake', 'd', 'root.NAME.**')},
+		done => q{NOT EXISTS (SELECT FROM devices WHERE device_path LIKE 'root.NAME.%')},
+		rollback => 'device rollback'
 	},
 	remove_node => {
 		nodes => ['NAME'],
