@@ -224,6 +224,10 @@ SELECT grant_privilege('{READ}', 'dave', 'lake', 'd', path => 'root.*.a');
 SELECT grant_privilege('{READ}', 'dave', 'lake', 'd', path => 'root.**.a');
 SELECT grant_privilege('{READ}', 'dave', 'lake', 'd', path => 'root.a*');
 SELECT grant_privilege('{READ}', 'dave', 'lake', 'd', path => 'root.' || repeat('x', 251));
+-- however it is written, it is one path
+CALL done($$grant_privilege('{READ_DATA}', 'dave', 'lake', 'd', path => '`root`.`a`.`b c`')$$);
+SELECT path FROM privilege_grants WHERE grantee_name = 'dave' AND path IS NOT NULL;
+SELECT user_has_privilege('dave', 'READ_DATA', 'lake', 'd', path => 'root.`a`.`b c`') AS same, user_has_privilege('dave', 'READ_DATA', 'lake', 'd', path => 'root.`A`.`b c`') AS other;
 SELECT user_has_privilege('dave', 'KING');
 SELECT user_has_privilege('dave', 'SELECT', path => 'root.a');
 SELECT user_has_privilege(NULL, 'SELECT');

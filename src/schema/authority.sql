@@ -75,14 +75,8 @@ CREATE FUNCTION amoro_meta.privilege_kinds() RETURNS TABLE (privilege text, scop
 COMMENT ON FUNCTION amoro_meta.privilege_kinds() IS 'the privileges that there are, and on what each can be granted';
 REVOKE ALL ON FUNCTION amoro_meta.privilege_kinds() FROM PUBLIC;
 
-CREATE FUNCTION amoro_meta.check_path(argument text, path text, only_below boolean) RETURNS void
-	LANGUAGE c STABLE PARALLEL SAFE
-	AS 'MODULE_PATHNAME', 'amoro_meta_check_path';
-COMMENT ON FUNCTION amoro_meta.check_path(text, text, boolean) IS
-	'raises 22023 unless the path is root and nodes after it, each plain, in backquotes, * or **; only_below: of these last two nothing but a ** at its end';
-REVOKE ALL ON FUNCTION amoro_meta.check_path(text, text, boolean) FROM PUBLIC;
-
-CREATE FUNCTION amoro_meta.privilege_scope(catalog_name text, database_name text, table_name text, path text, only_below boolean) RETURNS text
+CREATE FUNCTION amoro_meta.privilege_scope(catalog_name text, database_name text, table_name text, path text, only_below boolean,
+										   OUT scope_kind text, OUT object_name text)
 	LANGUAGE plpgsql STABLE PARALLEL SAFE
 	SET search_path = pg_catalog, pg_temp
 	AS $$
@@ -92,27 +86,21 @@ BEGIN
 		RAISE EXCEPTION 'these names make no scope' USING ERRCODE = 'invalid_parameter_value',
 			DETAIL = 'A database needs its catalog, a table or a path its catalog and database; without any name it is the whole system.';
 	END IF;
-	IF catalog_name IS NULL THEN
-		RETURN 'system';
+	scope_kind := CASE WHEN table_name IS NOT NULL THEN 'table' WHEN path IS NOT NULL THEN 'path' WHEN database_name IS NOT NULL THEN 'database'
+		WHEN catalog_name IS NOT NULL THEN 'catalog' ELSE 'system' END;
+	PERFORM amoro_meta.check_name(n.argument, n.name) FROM (VALUES ('catalog_name', catalog_name), ('database_name', database_name),
+		('table_name', table_name)) n (argument, name) WHERE n.name IS NOT NULL;
+	object_name := CASE scope_kind WHEN 'path' THEN amoro_meta.device_path('path', path, true) ELSE table_name END;
+	-- no asterisk is part of a name
+	IF scope_kind = 'path' AND only_below AND regexp_replace(object_name, '\.\*\*$', '') LIKE '%*%' THEN
+		RAISE EXCEPTION 'invalid path' USING ERRCODE = 'invalid_parameter_value',
+			DETAIL = 'A privilege is had on one path, or with .** at its end on all below it.';
 	END IF;
-	PERFORM amoro_meta.check_name('catalog_name', catalog_name);
-	IF database_name IS NULL THEN
-		RETURN 'catalog';
-	END IF;
-	PERFORM amoro_meta.check_name('database_name', database_name);
-	IF table_name IS NOT NULL THEN
-		PERFORM amoro_meta.check_name('table_name', table_name);
-		RETURN 'table';
-	END IF;
-	IF path IS NOT NULL THEN
-		PERFORM amoro_meta.check_name('path', path), amoro_meta.check_path('path', path, only_below);
-		RETURN 'path';
-	END IF;
-	RETURN 'database';
 END;
 $$;
 COMMENT ON FUNCTION amoro_meta.privilege_scope(text, text, text, text, boolean) IS
-	'system, catalog, database, table or path: what the names are together; raises 22023 when they are nothing';
+	'system, catalog, database, table or path: what the names are together, and the last of them, a path in its canonical form; raises 22023 when they '
+	'are nothing. only_below: no wildcards in a path but a ** at its end';
 REVOKE ALL ON FUNCTION amoro_meta.privilege_scope(text, text, text, text, boolean) FROM PUBLIC;
 
 CREATE FUNCTION amoro_meta.checked_privileges(privileges text[], scope_kind text) RETURNS text[]

@@ -314,11 +314,12 @@ CREATE FUNCTION amoro_meta.submit_privileges(kind text, privileges text[], grant
 	AS $$
 DECLARE
 	submission record;
-	scope_kind text := amoro_meta.privilege_scope(scope[1], scope[2], scope[3], scope[4], true);
+	kind_and_name record := amoro_meta.privilege_scope(scope[1], scope[2], scope[3], scope[4], true);
+	scope_kind text := kind_and_name.scope_kind;
 	wanted text[] := amoro_meta.checked_privileges(privileges, scope_kind);
 	grantee_id bigint;
 	grantor_id bigint;
-	shown_scope text := concat_ws(' ', scope_kind, nullif(array_to_string(scope, '.'), ''));
+	shown_scope text := concat_ws(' ', scope_kind, nullif(concat_ws('.', scope[1], scope[2], kind_and_name.object_name), ''));
 BEGIN
 	PERFORM amoro_meta.check_name('grantee_name', grantee_name);
 	SELECT * INTO submission FROM amoro_meta.begin_procedure(kind, NULL, NULL, grantee_name,
@@ -335,7 +336,7 @@ BEGIN
 		grantor_id := amoro_meta.lock_principal('user', granted_by);
 	END IF;
 	RETURN amoro_meta.end_authority_submission(submission.procedure_id, grantee_id, given || jsonb_build_object('grantee_id', grantee_id,
-		'privileges', wanted, 'scope_kind', scope_kind, 'catalog_name', scope[1], 'database_name', scope[2], 'object_name', coalesce(scope[3], scope[4]),
+		'privileges', wanted, 'scope_kind', scope_kind, 'catalog_name', scope[1], 'database_name', scope[2], 'object_name', kind_and_name.object_name,
 		'grantor_id', grantor_id));
 END;
 $$;

@@ -116,8 +116,8 @@ CREATE FUNCTION user_has_privilege(user_name text, privilege text, catalog_name 
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
-	kind text := amoro_meta.privilege_scope(catalog_name, database_name, table_name, path, false);
-	wanted text[] := amoro_meta.checked_privileges(ARRAY[privilege], kind);
+	scope record := amoro_meta.privilege_scope(catalog_name, database_name, table_name, path, false);
+	wanted text[] := amoro_meta.checked_privileges(ARRAY[privilege], scope.scope_kind);
 BEGIN
 	PERFORM amoro_meta.check_name('user_name', user_name), amoro_meta.current_term();
 	RETURN NOT EXISTS
@@ -125,8 +125,7 @@ BEGIN
 			(SELECT FROM amoro_meta.principal u CROSS JOIN LATERAL amoro_meta.principal_closure(u.principal_id) c
 				JOIN amoro_meta.privilege_grant g ON g.grantee_id = c.principal_id
 			 WHERE u.principal_name = user_has_privilege.user_name AND u.principal_kind = 'user' AND NOT u.disabled AND g.privilege = w.privilege
-				AND amoro_meta.scope_covers(g, kind, user_has_privilege.catalog_name, user_has_privilege.database_name,
-											coalesce(user_has_privilege.table_name, user_has_privilege.path))));
+				AND amoro_meta.scope_covers(g, scope.scope_kind, user_has_privilege.catalog_name, user_has_privilege.database_name, scope.object_name)));
 END;
 $$;
 COMMENT ON FUNCTION user_has_privilege(text, text, text, text, text, text) IS

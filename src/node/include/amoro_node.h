@@ -91,7 +91,7 @@ typedef enum AmoroPrivilege
 } AmoroPrivilege;
 
 /*
- * What a privilege is asked for: a table, a path of devices (which may be a pattern), a database, a catalog, or (no name)
+ * What a privilege is asked for: a table, a path of devices (canonical, perhaps a pattern), a database, a catalog, or (no name)
  * the system. Names that are not given are NULL or empty.
  */
 typedef struct AmoroScope
