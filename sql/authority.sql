@@ -137,6 +137,36 @@ SELECT revoke_privilege('{INSERT}', 'alice', 'lake', 'sales', 'orders', grant_op
 SELECT drop_user('alice');
 CALL done($$revoke_privilege('{INSERT}', 'alice', 'lake', 'sales', 'orders', grant_option_only => true, cascade => true)$$);
 SELECT grantee_name, privilege, grant_option, granted_by FROM privilege_grants WHERE privilege = 'INSERT' AND scope_kind = 'table' ORDER BY 1, 4;
+-- through a role that is in a role, of which the middle goes; what somebody else supports as well stays
+CALL done($$create_role('outer')$$);
+CALL done($$create_role('inner')$$);
+CALL done($$grant_role('outer', 'inner')$$);
+CALL done($$grant_role('inner', 'carol')$$);
+CALL done($$grant_privilege('{ALTER}', 'outer', 'sea', grant_option => true)$$);
+CALL done($$grant_privilege('{ALTER}', 'bob', 'sea', 'd', grant_option => true, granted_by => 'carol')$$);
+CALL done($$grant_privilege('{ALTER}', 'reader', 'sea', 'd', 't', granted_by => 'bob')$$);
+SELECT revoke_role('outer', 'inner');
+SELECT drop_role('inner');
+SELECT drop_role('outer');
+CALL done($$grant_privilege('{ALTER}', 'bob', 'sea', grant_option => true)$$);
+CALL done($$drop_role('inner', cascade => true)$$);
+SELECT grantee_name, scope_kind, granted_by FROM privilege_grants WHERE catalog_name = 'sea' ORDER BY 1, 2;
+CALL done($$drop_role('outer')$$);
+CALL done($$revoke_privilege('{ALTER}', 'bob', 'sea', cascade => true)$$);
+SELECT count(*) FROM privilege_grants WHERE catalog_name = 'sea';
+-- the admin option of a role is delegated in the same manner
+CALL done($$create_role('club')$$);
+CALL done($$grant_role('club', 'alice', admin_option => true)$$);
+CALL done($$grant_role('club', 'bob', admin_option => true, granted_by => 'alice')$$);
+CALL done($$grant_role('club', 'carol', admin_option => true, granted_by => 'bob')$$);
+CALL done($$grant_role('club', 'bob', admin_option => true, granted_by => 'carol')$$);
+CALL done($$grant_privilege('{USE_CQ}', 'club', grant_option => true)$$);
+CALL done($$grant_privilege('{USE_CQ}', 'reader', granted_by => 'carol')$$);
+SELECT revoke_role('club', 'alice');
+CALL done($$revoke_role('club', 'alice', cascade => true)$$);
+SELECT count(*) FROM role_members WHERE role_name = 'club';
+SELECT grantee_name FROM privilege_grants WHERE privilege = 'USE_CQ' AND grantee_kind = 'role' ORDER BY 1;
+CALL done($$drop_role('club')$$);
 -- only what one has granted
 CALL done($$grant_privilege('{DELETE}', 'bob', 'lake', 'sales', 'orders', granted_by => 'alice')$$);
 CALL done($$grant_privilege('{DELETE}', 'bob', 'lake', 'sales', 'orders')$$);
@@ -179,8 +209,10 @@ SELECT count(*) AS privileges FROM privileges WHERE user_name = 'alice';
 SELECT create_user('dave', 'x', request_id => '00000000-0000-0000-0000-000000000001') AS first \gset
 SELECT wait_for_procedure(:first);
 SELECT create_user('dave', 'x', request_id => '00000000-0000-0000-0000-000000000001') = :first AS same;
+\set VERBOSITY terse
 SELECT create_user('dave', NULL, request_id => '00000000-0000-0000-0000-000000000001');
 SELECT grant_privilege('{SELECT}', 'dave', request_id => '00000000-0000-0000-0000-000000000001');
+\set VERBOSITY default
 
 -- bad input
 SELECT create_user(NULL);

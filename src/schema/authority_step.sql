@@ -1,62 +1,78 @@
 /* What the procedures on users, roles and privileges do in their step; the same, undone at once, tells a submission what is wrong. */
 
--- Delegated grants hang on the right of their grantor to give them. What is supported is found from the administrators' own
--- grants upwards, so two that support each other support nothing.
-CREATE FUNCTION amoro_meta.unsupported_memberships() RETURNS bigint[]
+-- Delegated grants hang on the right of their grantor to give them. Whoever has lost something may have lost that, and so
+-- may those in a role that has, and all to whom any of these has granted.
+CREATE FUNCTION amoro_meta.doubtful_grantors(losers bigint[]) RETURNS bigint[]
+	LANGUAGE sql STABLE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+	WITH RECURSIVE doubtful AS
+	(
+		SELECT l.id FROM unnest(losers) l (id)
+		UNION
+		SELECT f.id FROM doubtful d CROSS JOIN LATERAL
+			(SELECT m.member_id FROM amoro_meta.role_member m WHERE m.role_id = d.id OR m.grantor_id = d.id
+			 UNION ALL
+			 SELECT g.grantee_id FROM amoro_meta.privilege_grant g WHERE g.grantor_id = d.id) f (id)
+	)
+	SELECT coalesce(array_agg(d.id), '{}') FROM doubtful d
+	$$;
+COMMENT ON FUNCTION amoro_meta.doubtful_grantors(bigint[]) IS 'whose grants may not be theirs to give any more, after some have lost rights';
+REVOKE ALL ON FUNCTION amoro_meta.doubtful_grantors(bigint[]) FROM PUBLIC;
+
+-- What is supported is found from the grants beyond doubt upwards, so two that support each other support nothing.
+CREATE FUNCTION amoro_meta.unsupported_memberships(doubtful bigint[]) RETURNS bigint[]
 	LANGUAGE plpgsql STABLE
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
-	supported bigint[] := '{}';
-	more bigint[];
+	unsupported bigint[] := ARRAY(SELECT m.membership_id FROM amoro_meta.role_member m WHERE m.grantor_id = ANY (doubtful));
+	supported bigint[];
 BEGIN
 	LOOP
-		more := ARRAY(SELECT m.membership_id FROM amoro_meta.role_member m
-			WHERE m.grantor_id IS NOT NULL AND m.membership_id <> ALL (supported) AND EXISTS
+		supported := ARRAY(SELECT m.membership_id FROM amoro_meta.role_member m
+			WHERE m.membership_id = ANY (unsupported) AND EXISTS
 			(
 				WITH RECURSIVE reached AS
 				(
 					SELECT m.grantor_id AS id
 					UNION
-					SELECT k.role_id FROM amoro_meta.role_member k JOIN reached r ON k.member_id = r.id
-					WHERE k.grantor_id IS NULL OR k.membership_id = ANY (supported)
+					SELECT k.role_id FROM amoro_meta.role_member k JOIN reached r ON k.member_id = r.id WHERE k.membership_id <> ALL (unsupported)
 				)
 				SELECT FROM reached r JOIN amoro_meta.role_member k ON k.member_id = r.id
-				WHERE k.role_id = m.role_id AND k.admin_option AND (k.grantor_id IS NULL OR k.membership_id = ANY (supported))
+				WHERE k.role_id = m.role_id AND k.admin_option AND k.membership_id <> ALL (unsupported)
 			));
-		EXIT WHEN more = '{}';
-		supported := supported || more;
+		EXIT WHEN supported = '{}';
+		unsupported := ARRAY(SELECT u.id FROM unnest(unsupported) u (id) WHERE u.id <> ALL (supported));
 	END LOOP;
-	RETURN ARRAY(SELECT m.membership_id FROM amoro_meta.role_member m
-		WHERE m.grantor_id IS NOT NULL AND m.membership_id <> ALL (supported) ORDER BY 1);
+	RETURN unsupported;
 END;
 $$;
-COMMENT ON FUNCTION amoro_meta.unsupported_memberships() IS 'memberships whose grantors have lost the admin option';
-REVOKE ALL ON FUNCTION amoro_meta.unsupported_memberships() FROM PUBLIC;
+COMMENT ON FUNCTION amoro_meta.unsupported_memberships(bigint[]) IS 'memberships by doubtful grantors who have lost the admin option';
+REVOKE ALL ON FUNCTION amoro_meta.unsupported_memberships(bigint[]) FROM PUBLIC;
 
-CREATE FUNCTION amoro_meta.unsupported_grants() RETURNS bigint[]
+CREATE FUNCTION amoro_meta.unsupported_grants(doubtful bigint[]) RETURNS bigint[]
 	LANGUAGE plpgsql STABLE
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
-	supported bigint[] := '{}';
-	more bigint[];
+	unsupported bigint[] := ARRAY(SELECT g.grant_id FROM amoro_meta.privilege_grant g WHERE g.grantor_id = ANY (doubtful));
+	supported bigint[];
 BEGIN
 	LOOP
-		more := ARRAY(SELECT g.grant_id FROM amoro_meta.privilege_grant g
-			WHERE g.grantor_id IS NOT NULL AND g.grant_id <> ALL (supported) AND EXISTS
+		supported := ARRAY(SELECT g.grant_id FROM amoro_meta.privilege_grant g
+			WHERE g.grant_id = ANY (unsupported) AND EXISTS
 				(SELECT FROM amoro_meta.principal_closure(g.grantor_id) c JOIN amoro_meta.privilege_grant k ON k.grantee_id = c.principal_id
-				 WHERE k.privilege = g.privilege AND k.grant_option AND (k.grantor_id IS NULL OR k.grant_id = ANY (supported))
+				 WHERE k.privilege = g.privilege AND k.grant_option AND k.grant_id <> ALL (unsupported)
 					AND amoro_meta.scope_covers(k, g.scope_kind, g.catalog_name, g.database_name, g.object_name)));
-		EXIT WHEN more = '{}';
-		supported := supported || more;
+		EXIT WHEN supported = '{}';
+		unsupported := ARRAY(SELECT u.id FROM unnest(unsupported) u (id) WHERE u.id <> ALL (supported));
 	END LOOP;
-	RETURN ARRAY(SELECT g.grant_id FROM amoro_meta.privilege_grant g
-		WHERE g.grantor_id IS NOT NULL AND g.grant_id <> ALL (supported) ORDER BY 1);
+	RETURN unsupported;
 END;
 $$;
-COMMENT ON FUNCTION amoro_meta.unsupported_grants() IS 'privileges whose grantors have lost the grant option';
-REVOKE ALL ON FUNCTION amoro_meta.unsupported_grants() FROM PUBLIC;
+COMMENT ON FUNCTION amoro_meta.unsupported_grants(bigint[]) IS 'privileges by doubtful grantors who have lost the grant option';
+REVOKE ALL ON FUNCTION amoro_meta.unsupported_grants(bigint[]) FROM PUBLIC;
 
 CREATE FUNCTION amoro_meta.grant_text(granted amoro_meta.privilege_grant) RETURNS text
 	LANGUAGE sql STABLE STRICT PARALLEL SAFE
@@ -93,13 +109,14 @@ $$;
 COMMENT ON FUNCTION amoro_meta.raise_dependent_grants(bigint[], bigint[]) IS 'raises 2BP01 and names some of them';
 REVOKE ALL ON FUNCTION amoro_meta.raise_dependent_grants(bigint[], bigint[]) FROM PUBLIC;
 
--- After anything was taken away.
-CREATE FUNCTION amoro_meta.settle_delegation(cascade boolean) RETURNS bigint[]
+-- After anything was taken away from the losers.
+CREATE FUNCTION amoro_meta.settle_delegation(losers bigint[], cascade boolean) RETURNS bigint[]
 	LANGUAGE plpgsql VOLATILE
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
-	memberships bigint[] := amoro_meta.unsupported_memberships();
+	doubtful bigint[] := amoro_meta.doubtful_grantors(losers);
+	memberships bigint[] := amoro_meta.unsupported_memberships(doubtful);
 	grants bigint[];
 	touched bigint[];
 	touched_too bigint[];
@@ -107,7 +124,7 @@ BEGIN
 	WITH gone AS (DELETE FROM amoro_meta.role_member m WHERE cascade AND m.membership_id = ANY (memberships) RETURNING m.member_id)
 		SELECT coalesce(array_agg(g.member_id), '{}') INTO touched FROM gone g;
 	-- sees what was deleted: each statement of a step has a snapshot of its own
-	grants := amoro_meta.unsupported_grants();
+	grants := amoro_meta.unsupported_grants(doubtful);
 	IF NOT cascade AND (memberships <> '{}' OR grants <> '{}') THEN
 		PERFORM amoro_meta.raise_dependent_grants(memberships, grants);
 	END IF;
@@ -116,9 +133,9 @@ BEGIN
 	RETURN touched || touched_too;
 END;
 $$;
-COMMENT ON FUNCTION amoro_meta.settle_delegation(boolean) IS
-	'deletes what nobody has the right to have granted any more, or (without cascade) raises 2BP01; returns those who lose something';
-REVOKE ALL ON FUNCTION amoro_meta.settle_delegation(boolean) FROM PUBLIC;
+COMMENT ON FUNCTION amoro_meta.settle_delegation(bigint[], boolean) IS
+	'deletes what those who have lost something have no right to have granted any more, or (without cascade) raises 2BP01; returns who loses by that';
+REVOKE ALL ON FUNCTION amoro_meta.settle_delegation(bigint[], boolean) FROM PUBLIC;
 
 CREATE FUNCTION amoro_meta.apply_create_principal(step amoro_meta.procedure) RETURNS bigint[]
 	LANGUAGE plpgsql VOLATILE
@@ -189,7 +206,7 @@ BEGIN
 	DELETE FROM amoro_meta.role_member m WHERE m.role_id = step.object_id OR m.member_id = step.object_id;
 	DELETE FROM amoro_meta.privilege_grant g WHERE g.grantee_id = step.object_id;
 	-- what it has granted to others goes, or is in the way
-	touched := touched || amoro_meta.settle_delegation((step.arguments->>'cascade')::boolean);
+	touched := touched || amoro_meta.settle_delegation(step.object_id || touched, (step.arguments->>'cascade')::boolean);
 	DELETE FROM amoro_meta.principal p WHERE p.principal_id = step.object_id;
 	RETURN touched;
 END;
@@ -257,7 +274,7 @@ BEGIN
 			WHERE m.role_id = step.object_id AND m.member_id = taker_id
 				AND (giver_id IS NULL OR m.grantor_id = giver_id);
 	END IF;
-	RETURN taker_id || amoro_meta.settle_delegation((step.arguments->>'cascade')::boolean);
+	RETURN taker_id || amoro_meta.settle_delegation(ARRAY[taker_id], (step.arguments->>'cascade')::boolean);
 END;
 $$;
 COMMENT ON FUNCTION amoro_meta.apply_revoke_role(amoro_meta.procedure) IS
@@ -340,7 +357,7 @@ BEGIN
 	ELSE
 		DELETE FROM amoro_meta.privilege_grant g WHERE g.grant_id = ANY (named);
 	END IF;
-	RETURN step.object_id || amoro_meta.settle_delegation((a->>'cascade')::boolean);
+	RETURN step.object_id || amoro_meta.settle_delegation(ARRAY[step.object_id], (a->>'cascade')::boolean);
 END;
 $$;
 COMMENT ON FUNCTION amoro_meta.apply_revoke_privilege(amoro_meta.procedure) IS
