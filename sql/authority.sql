@@ -108,6 +108,15 @@ SELECT * FROM question q WHERE user_has_privilege(user_name, privilege, c, d, t,
 CALL done($$alter_user('carol', disabled => false)$$);
 SELECT user_has_privilege('carol', 'all') AS "all of them", user_has_privilege('carol', 'all', 'lake', 'plant', path => 'root.x') AS "on a path";
 
+-- as it is now, whatever the snapshot
+\setenv PGDATABASE :DBNAME
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+SELECT user_has_privilege('carol', 'DROP') AS before, verify_user('carol', 'tea') AS right;
+\! psql -X -q -c "CALL done('revoke_privilege(''{DROP}'', ''carol'')')" -c "CALL done('alter_user(''carol'', ''coffee'')')"
+SELECT user_has_privilege('carol', 'DROP') AS after, verify_user('carol', 'tea') AS outdated, verify_user('carol', 'coffee') AS right,
+	(SELECT count(*) FROM privileges WHERE user_name = 'carol' AND privilege = 'DROP') AS "in the snapshot";
+COMMIT;
+
 -- what nodes are given: JSON, and below it what the library decides by
 SELECT document FROM metadata_lookup('authority', 'alice') \gset
 SELECT line FROM regexp_split_to_table(:'document', E'\n') WITH ORDINALITY l (line, n) WHERE n > 1 ORDER BY n;

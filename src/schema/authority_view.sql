@@ -110,27 +110,36 @@ COMMENT ON FUNCTION verify_user(text, text) IS
 	'user that does not exist. Errors: 22004, 25006 on a standby';
 REVOKE ALL ON FUNCTION verify_user(text, text) FROM PUBLIC;
 
-CREATE FUNCTION user_has_privilege(user_name text, privilege text, catalog_name text DEFAULT NULL, database_name text DEFAULT NULL,
-								   table_name text DEFAULT NULL, path text DEFAULT NULL) RETURNS boolean
-	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL RESTRICTED
+CREATE FUNCTION amoro_meta.privilege_in_snapshot(user_name text, privilege text, catalog_name text, database_name text, table_name text, path text)
+	RETURNS boolean
+	LANGUAGE plpgsql STABLE
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
 	scope record := amoro_meta.privilege_scope(catalog_name, database_name, table_name, path, false);
 	wanted text[] := amoro_meta.checked_privileges(ARRAY[privilege], scope.scope_kind);
 BEGIN
-	PERFORM amoro_meta.check_name('user_name', user_name), amoro_meta.current_term();
+	PERFORM amoro_meta.check_name('user_name', user_name);
 	RETURN NOT EXISTS
 		(SELECT FROM unnest(wanted) w (privilege) WHERE NOT EXISTS
 			(SELECT FROM amoro_meta.principal u CROSS JOIN LATERAL amoro_meta.principal_closure(u.principal_id) c
 				JOIN amoro_meta.privilege_grant g ON g.grantee_id = c.principal_id
-			 WHERE u.principal_name = user_has_privilege.user_name AND u.principal_kind = 'user' AND NOT u.disabled AND g.privilege = w.privilege
-				AND amoro_meta.scope_covers(g, scope.scope_kind, user_has_privilege.catalog_name, user_has_privilege.database_name, scope.object_name)));
+			 WHERE u.principal_name = privilege_in_snapshot.user_name AND u.principal_kind = 'user' AND NOT u.disabled AND g.privilege = w.privilege
+				AND amoro_meta.scope_covers(g, scope.scope_kind, privilege_in_snapshot.catalog_name, privilege_in_snapshot.database_name, scope.object_name)));
 END;
 $$;
+COMMENT ON FUNCTION amoro_meta.privilege_in_snapshot(text, text, text, text, text, text) IS 'what user_has_privilege answers, as of the snapshot of the caller';
+REVOKE ALL ON FUNCTION amoro_meta.privilege_in_snapshot(text, text, text, text, text, text) FROM PUBLIC;
+
+CREATE FUNCTION user_has_privilege(user_name text, privilege text, catalog_name text DEFAULT NULL, database_name text DEFAULT NULL,
+								   table_name text DEFAULT NULL, path text DEFAULT NULL) RETURNS boolean
+	LANGUAGE c VOLATILE SECURITY DEFINER PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS 'MODULE_PATHNAME', 'amoro_meta_user_has_privilege';
 COMMENT ON FUNCTION user_has_privilege(text, text, text, text, text, text) IS
 	'whether a user has a privilege (READ, WRITE, ALL: each of theirs) on the system, or the catalog, database, table or path that is named; directly or '
-	'through a role, there or on a wider scope. false for a user that does not exist or is disabled. '
+	'through a role, there or on a wider scope; as it is now, whatever the snapshot of the transaction. false for a user that does not exist or is '
+	'disabled. '
 	'Errors: 22004, 22023 no such privilege or scope, 25006 on a standby';
 REVOKE ALL ON FUNCTION user_has_privilege(text, text, text, text, text, text) FROM PUBLIC;
 

@@ -227,6 +227,31 @@ proceeds(void)
 	return yes;
 }
 
+/* What is changed: one object of each kind that nodes keep. */
+static const struct
+{
+	const char *kind;
+	const char *statement;
+}			statements[] = {
+	{"table", "SELECT amoro_meta.append_change('table', 'alter', 'c', 'd', 't', 1)"},
+	{"partition", "SELECT amoro_meta.append_change('partition', 'move', 'c', 'd', '7', 1)"},
+	{"device", "SELECT amoro_meta.append_change('device', 'alter', 'c', 'd', 'root.site1.turbine7', 1)"},
+	{"bucket", "SELECT amoro_meta.append_change('bucket', 'assign', 'service', '7', NULL, 1)"},
+	{"authority", "SELECT amoro_meta.append_change('authority', 'revoke', 'ann', NULL, NULL, 1)"},
+};
+static const char *change_statement;
+
+static bool
+choose_kind(const char *kind)
+{
+	for (size_t i = 0; i < sizeof(statements) / sizeof(statements[0]); i++)
+	{
+		if (strcmp(statements[i].kind, kind) == 0)
+			change_statement = statements[i].statement;
+	}
+	return change_statement != NULL;
+}
+
 /* One change from its statement to the last ack, in milliseconds. */
 static double
 one_change(void)
@@ -238,7 +263,7 @@ one_change(void)
 	if (leases)
 	{
 		newest++;
-		result = run(writer, "SELECT amoro_meta.append_change('table', 'alter', 'c', 'd', 't', 1)");
+		result = run(writer, change_statement);
 	}
 	else
 		result = run(writer, "WITH v AS (UPDATE bench_version SET version = version + 1 RETURNING version),"
@@ -277,9 +302,9 @@ main(int argc, char **argv)
 	double	   *times;
 	PGresult   *result;
 
-	if (argc != 6)
+	if (argc < 6 || !choose_kind(argc > 6 ? argv[6] : "table"))
 	{
-		fprintf(stderr, "usage: propagation CONNINFO NODES CHANGES ROUNDS lease|notify\n");
+		fprintf(stderr, "usage: propagation CONNINFO NODES CHANGES ROUNDS lease|notify [table|partition|device|bucket|authority]\n");
 		return 2;
 	}
 	node_count = atoi(argv[2]);
