@@ -10,6 +10,7 @@
 #include "access/xact.h"
 #include "compat.h"
 #include "coordinator_transaction.h"
+#include "explorer_call.h"
 #include "explorer_record.h"
 #include "explorer_round.h"
 #include "fmgr.h"
@@ -106,12 +107,13 @@ coordinator_works(void)
 	return works;
 }
 
-/* Forgets all rounds; they are begun anew. */
+/* Forgets all rounds and calls; they are begun anew. */
 static void
 abandon_rounds(void)
 {
 	while (!dlist_is_empty(&rounds))
 		round_free(dlist_head_element(Round, node, &rounds));
+	calls_abandon();
 	begun = false;
 	claim_at = 0;
 }
@@ -169,7 +171,6 @@ static LeaseTime
 run_cycle(void)
 {
 	LeaseTime	next;
-	HttpTransfer *transfer;
 
 	stop_point("explore");
 	if (!coordinator_works())
@@ -177,13 +178,12 @@ run_cycle(void)
 		abandon_rounds();
 		return lease_clock_now() + PASSIVE_US;
 	}
-	while ((transfer = http_finished()) != NULL)
+	while (http_take_finished())
 	{
-		round_take_answer(transfer);
 		MemoryContextReset(cycle_context);
 		CHECK_FOR_INTERRUPTS();
 	}
-	next = lease_clock_now() + (LeaseTime) guc_explore_interval * 1000;
+	next = calls_advance();
 	advance_rounds(&next);
 	claim_due();
 	advance_rounds(&next);
@@ -221,6 +221,7 @@ wait_for_work(LeaseTime next)
 	if (http_wait(Max(next - lease_clock_now(), 0), wait_event))
 	{
 		claim_at = 0;
+		calls_look_again();
 		leave_without_extension();
 	}
 	CHECK_FOR_INTERRUPTS();

@@ -169,7 +169,7 @@ may_be_known(const Job *job)
 static void
 start_job(Round *round, Job *job)
 {
-	HttpRequest request = {.url = job_url(job), .trust = round->rest.trust};
+	HttpRequest request = {.url = job_url(job), .trust = round->rest.trust, .take = round_take_answer};
 	const KnownAnswer *known = may_be_known(job) ? etag_find(job, request.url) : NULL;
 
 	if (known != NULL)

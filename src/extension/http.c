@@ -6,54 +6,24 @@
  * with the latch: whatever sets the latch, SIGTERM above all, is seen at once. Nothing in here raises an error while
  * libcurl is on the stack, and memory is malloc's: a transfer belongs to no memory context.
  */
-#include "http.h"
+#include "http_transfer.h"
 
-#include <curl/curl.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include "compat.h"
 #include "guc.h"
 #include "http_socket.h"
-#include "lib/ilist.h"
 #include "miscadmin.h"
 
-#define MOST_HEADER_BYTES (64 * 1024)
 #define MOST_REDIRECTS 5
-/* Answers that are being received may together be this many times as large as one may be. */
-#define MOST_BODIES 8
 #define USER_AGENT "amoro_meta/" AMORO_META_VERSION
 
 #define IS_REDIRECT(status) ((status) == 301 || (status) == 302 || (status) == 303 || (status) == 307 || (status) == 308)
 
-struct HttpTransfer
-{
-	CURL	   *easy;
-	CURLU	   *url;
-	struct curl_slist *headers;
-	struct curl_slist *public_headers;	/* without the authorization */
-	char	   *host;			/* of the URL, for amoro_meta.http_allowed_hosts */
-	void	   *owner;
-	HttpAnswer	answer;
-	size_t		capacity;
-	size_t		header_bytes;
-	int			redirects;
-	const char *refusal;		/* why we gave it up ourselves */
-	bool		plain;			/* the URL is one of http */
-	bool		misled;			/* it was given a connection with TLS all the same */
-	bool		running;
-	LeaseTime	ends_at;		/* when it has taken too long altogether */
-	LeaseTime	stalls_at;		/* when it has been quiet for too long */
-	HttpTransfer *next;			/* of those that have ended */
-	dlist_node	node;			/* of those that run */
-	char		error_buffer[CURL_ERROR_SIZE];
-};
-
 static CURLM *multi = NULL;
 static HttpTransfer *finished_first = NULL;
 static HttpTransfer *finished_last = NULL;
-static size_t all_bodies = 0;
 static dlist_head running = DLIST_STATIC_INIT(running);
 /* Until when we waited; since then the process had something else to do. */
 static LeaseTime waited_until = 0;
@@ -114,131 +84,6 @@ finish(HttpTransfer *transfer)
 }
 
 static void
-note_life(HttpTransfer *transfer)
-{
-	transfer->stalls_at = lease_clock_now() + (LeaseTime) guc_http_timeout * 1000 / 3;
-}
-
-/* Counts what comes out of decompression, not what comes over the line. */
-static size_t
-receive_body(char *data, size_t size, size_t count, void *argument)
-{
-	HttpTransfer *transfer = argument;
-	HttpAnswer *answer = &transfer->answer;
-	size_t		most = (size_t) guc_http_max_body * 1024;
-	size_t		length = size * count;
-	size_t		wanted = answer->size + length + 1;
-
-	note_life(transfer);
-	if (length > most || answer->size + length > most)
-	{
-		transfer->refusal = "the answer is larger than amoro_meta.http_max_body";
-		return 0;
-	}
-	if (wanted > transfer->capacity)
-	{
-		size_t		capacity = Max(wanted, Min(transfer->capacity * 2, most + 1));
-		char	   *body;
-
-		if (all_bodies - transfer->capacity + capacity > most * MOST_BODIES)
-		{
-			transfer->refusal = "too many large answers at once";
-			return 0;
-		}
-		body = realloc(answer->body, capacity);
-		if (body == NULL)
-		{
-			transfer->refusal = "out of memory";
-			return 0;
-		}
-		all_bodies += capacity - transfer->capacity;
-		answer->body = body;
-		transfer->capacity = capacity;
-	}
-	memcpy(answer->body + answer->size, data, length);
-	answer->size += length;
-	answer->body[answer->size] = '\0';
-	return length;
-}
-
-static void
-copy_header(char *target, size_t target_size, const char *value, size_t length)
-{
-	while (length > 0 && (*value == ' ' || *value == '\t'))
-	{
-		value++;
-		length--;
-	}
-	while (length > 0 && (unsigned char) value[length - 1] <= ' ')
-		length--;
-	target[0] = '\0';
-	if (length < target_size)
-	{
-		memcpy(target, value, length);
-		target[length] = '\0';
-	}
-}
-
-static size_t
-receive_header(char *data, size_t size, size_t count, void *argument)
-{
-	HttpTransfer *transfer = argument;
-	size_t		length = size * count;
-	char		value[32];
-
-	note_life(transfer);
-	transfer->header_bytes += length;
-	if (transfer->header_bytes > MOST_HEADER_BYTES)
-	{
-		transfer->refusal = "the header of the answer is too large";
-		return 0;
-	}
-	if (length > 5 && pg_strncasecmp(data, "etag:", 5) == 0)
-		copy_header(transfer->answer.etag, sizeof(transfer->answer.etag), data + 5, length - 5);
-	else if (length > 12 && pg_strncasecmp(data, "retry-after:", 12) == 0)
-	{
-		copy_header(value, sizeof(value), data + 12, length - 12);
-		/* a date is left aside: clocks are not compared */
-		if (value[0] != '\0' && strlen(value) < 9 && strspn(value, "0123456789") == strlen(value))
-			transfer->answer.retry_after = (int) strtol(value, NULL, 10);
-	}
-	return length;
-}
-
-/* Each attempt of libcurl to connect to an address that a name was resolved to comes by here. */
-static curl_socket_t
-open_socket(void *argument, curlsocktype purpose, struct curl_sockaddr *address)
-{
-	HttpTransfer *transfer = argument;
-
-	if (!http_address_allowed(&address->addr, transfer->host))
-	{
-		transfer->refusal = "its address is not a public one; see amoro_meta.http_allowed_hosts";
-		return CURL_SOCKET_BAD;
-	}
-	return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
-}
-
-/* A connection that is used again was allowed for another request, perhaps under other settings. */
-static int
-check_connection(void *argument, char *address, char *local_address, int port, int local_port)
-{
-	HttpTransfer *transfer = argument;
-	struct curl_tlssessioninfo *tls = NULL;
-
-	/* libcurl 8.14 uses one of https again for http; whether there is one must not decide what becomes of a request */
-	if (transfer->plain && curl_easy_getinfo(transfer->easy, CURLINFO_TLS_SSL_PTR, &tls) == CURLE_OK && tls != NULL && tls->internals != NULL)
-	{
-		transfer->misled = true;
-		return CURL_PREREQFUNC_ABORT;
-	}
-	if (http_address_text_allowed(address, transfer->host))
-		return CURL_PREREQFUNC_OK;
-	transfer->refusal = "its address is not a public one; see amoro_meta.http_allowed_hosts";
-	return CURL_PREREQFUNC_ABORT;
-}
-
-static void
 set_blob(CURL *easy, CURLoption option, const char *pem)
 {
 	struct curl_blob blob;
@@ -292,14 +137,7 @@ set_limits(HttpTransfer *transfer)
 	curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
 	curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, "gzip");
 	curl_easy_setopt(easy, CURLOPT_USERAGENT, USER_AGENT);
-	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, receive_body);
-	curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer);
-	curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, receive_header);
-	curl_easy_setopt(easy, CURLOPT_HEADERDATA, transfer);
-	curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
-	curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, transfer);
-	curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, check_connection);
-	curl_easy_setopt(easy, CURLOPT_PREREQDATA, transfer);
+	transfer_install_callbacks(transfer);
 }
 
 static bool
@@ -329,7 +167,23 @@ set_headers(HttpTransfer *transfer, const HttpRequest *request)
 		good = good && add_header(&transfer->headers, header->data);
 	if (request->authorization != NULL)
 		good = good && add_header(&transfer->headers, request->authorization);
+	for (int i = 0; i < HTTP_MOST_HEADERS; i++)
+		good = good && (request->headers[i] == NULL || add_header(&transfer->headers, request->headers[i]));
 	return good;
+}
+
+static void
+set_method(CURL *easy, const HttpRequest *request)
+{
+	const char *body = request->form != NULL ? request->form : request->body;
+
+	/* a POST without a body has one that is empty */
+	if (body == NULL && request->method != NULL && strcmp(request->method, "POST") == 0)
+		body = "";
+	if (body != NULL)
+		curl_easy_setopt(easy, CURLOPT_COPYPOSTFIELDS, body);
+	if (request->method != NULL && strcmp(request->method, "GET") != 0)
+		curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request->method);
 }
 
 /* The URL must be one of http or https without a password; its host is noted. */
@@ -378,8 +232,8 @@ begin(HttpTransfer *transfer)
 	block_signals(&old);
 	transfer->running = curl_multi_add_handle(multi, transfer->easy) == CURLM_OK;
 	restore_signals(&old);
-	transfer->ends_at = lease_clock_now() + (LeaseTime) guc_http_timeout * 1000;
-	note_life(transfer);
+	transfer->ends_at = lease_clock_now() + (LeaseTime) (transfer->timeout_ms > 0 ? transfer->timeout_ms : guc_http_timeout) * 1000;
+	transfer_note_life(transfer);
 	if (transfer->running)
 		dlist_push_tail(&running, &transfer->node);
 	else
@@ -399,6 +253,8 @@ http_start(const HttpRequest *request, void *owner)
 	if (transfer == NULL)
 		ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
 	transfer->owner = owner;
+	transfer->take = request->take;
+	transfer->timeout_ms = request->timeout_ms;
 	transfer->easy = curl_easy_init();
 	transfer->url = curl_url();
 	if (transfer->easy == NULL || transfer->url == NULL || !set_headers(transfer, request))
@@ -408,8 +264,7 @@ http_start(const HttpRequest *request, void *owner)
 		set_limits(transfer);
 		set_trust(transfer->easy, &request->trust);
 		curl_easy_setopt(transfer->easy, CURLOPT_HTTPHEADER, transfer->headers);
-		if (request->form != NULL)
-			curl_easy_setopt(transfer->easy, CURLOPT_COPYPOSTFIELDS, request->form);
+		set_method(transfer->easy, request);
 		problem = set_url(transfer, request->url);
 	}
 	if (problem != NULL)
@@ -606,18 +461,19 @@ http_wait(int64 timeout_us, uint32 wait_event)
 }
 
 /* See http.h. */
-HttpTransfer *
-http_finished(void)
+bool
+http_take_finished(void)
 {
 	HttpTransfer *transfer = finished_first;
 
 	if (transfer == NULL)
-		return NULL;
+		return false;
 	finished_first = transfer->next;
 	if (finished_first == NULL)
 		finished_last = NULL;
 	transfer->next = NULL;
-	return transfer;
+	transfer->take(transfer);
+	return true;
 }
 
 /* See http.h. */
@@ -673,8 +529,7 @@ http_release(HttpTransfer *transfer)
 	curl_slist_free_all(transfer->public_headers);
 	curl_free(transfer->host);
 	restore_signals(&old);
-	all_bodies -= transfer->capacity;
-	free(transfer->answer.body);
+	transfer_free_body(transfer);
 	free(transfer);
 }
 

@@ -18,16 +18,24 @@ typedef struct HttpTrust
 	const char *client_key;
 } HttpTrust;
 
+typedef struct HttpTransfer HttpTransfer;
+
+/* Headers of one request beside those that all have. */
+#define HTTP_MOST_HEADERS 3
+
 typedef struct HttpRequest
 {
 	const char *url;
+	const char *method;			/* NULL: POST with a form, else GET */
 	const char *authorization;	/* a whole header, sent to the origin of the URL alone; or NULL */
 	const char *if_none_match;	/* or NULL */
-	const char *form;			/* POST this form; NULL: GET */
+	const char *form;			/* POST this form; or NULL */
+	const char *body;			/* of any other method than GET; or NULL */
+	const char *headers[HTTP_MOST_HEADERS];	/* whole headers, sent to the origin of the URL alone; each may be NULL */
+	int			timeout_ms;		/* it may be silent for that long; 0: amoro_meta.http_timeout, and silent for a third of it */
+	void		(*take) (HttpTransfer *transfer);	/* called for it once it has ended; to release it */
 	HttpTrust	trust;
 } HttpRequest;
-
-typedef struct HttpTransfer HttpTransfer;
 
 /* What came of a request; belongs to the transfer. */
 typedef struct HttpAnswer
@@ -43,12 +51,11 @@ typedef struct HttpAnswer
 /* To be called in the process that makes the requests, never before a fork. */
 extern void http_initialize(void);
 /*
- * Starts a request; everything in it is copied. It ends by itself (amoro_meta.http_timeout), and then comes out of
- * http_finished with its owner. Never fails: a request that cannot be made ends at once, with an error.
+ * Starts a request; everything in it is copied. It ends by itself, and is then taken by http_take_finished. Never fails: a request that cannot be made ends at once, with an error.
  */
 extern HttpTransfer *http_start(const HttpRequest *request, void *owner);
-/* The next transfer that has ended, or NULL. It is to be given to http_release. */
-extern HttpTransfer *http_finished(void);
+/* Hands the next transfer that has ended to the function of its request; false when there is none. */
+extern bool http_take_finished(void);
 extern void *http_owner(const HttpTransfer *transfer);
 extern HttpAnswer *http_answer(HttpTransfer *transfer);
 /* Frees a transfer; one that is under way is given up. */

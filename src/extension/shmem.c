@@ -82,6 +82,7 @@ initialize_shared_memory(void)
 	}
 	AmoroShared->first_free_slot = 0;
 	ConditionVariableInit(&AmoroShared->procedure_ended);
+	ConditionVariableInit(&AmoroShared->call_ended);
 	for (int i = 0; i < TASK_CHANNELS; i++)
 	{
 		pg_atomic_init_u64(&AmoroShared->task_channels[i].announcements, 0);

@@ -255,6 +255,7 @@ typedef struct AmoroSharedState
 	Oid			probe_queue[PROBE_QUEUE_SIZE];
 	int32		first_free_slot;	/* free slots are chained through next_in_bucket */
 	ConditionVariable procedure_ended;	/* in some database; who waits for one of its own looks again */
+	ConditionVariable call_ended;	/* a call to a leader, in some database */
 	int32		slots_end;		/* no slot at or beyond this index was ever used */
 	int64		registrations;	/* how many there were in this server start */
 	TaskChannel task_channels[TASK_CHANNELS];

@@ -45,6 +45,7 @@ static const Sweep sweeps[] = {
 	{"purge_history", &guc_refresh_interval},
 	{"purge_terminal_sessions", &guc_refresh_interval},
 	{"announce_leaders", &guc_refresh_interval},
+	{"purge_calls", &guc_refresh_interval},
 };
 
 StaticAssertDecl(lengthof(sweeps) <= MAX_SWEEPS, "more sweeps than there is room for in shared memory");

@@ -129,7 +129,7 @@ BEGIN
 				(EXCLUDED.token, EXCLUDED.node_id, EXCLUDED.incarnation, EXCLUDED.term, EXCLUDED.lease_epoch, EXCLUDED.acquired_at, NULL);
 	INSERT INTO amoro_meta.leadership_news VALUES (service, token, 'gain');
 	-- a leader must never be older than the record of it
-	PERFORM amoro_meta.commit_durably(), amoro_meta.request_sweep('announce_leaders');
+	PERFORM amoro_meta.commit_durably(), amoro_meta.request_sweep('announce_leaders'), amoro_meta.wake_explorer();
 END;
 $$;
 COMMENT ON FUNCTION acquire_leadership(text, bigint, uuid) IS
@@ -240,7 +240,7 @@ BEGIN
 	-- of services that nobody has led for long; tokens go on growing all the same
 	DELETE FROM amoro_meta.leadership l USING
 		(SELECT o.service FROM amoro_meta.leadership o
-		 WHERE coalesce(o.released_at, o.acquired_at) < clock_timestamp() - current_setting('amoro_meta.history_retention')::interval
+		 WHERE coalesce(o.released_at, o.acquired_at) < clock_timestamp() - amoro_meta.duration_setting('history_retention')
 			AND (SELECT t.owed_for IS NULL AND NOT t.held
 				 FROM amoro_meta.tenure_lease(CASE WHEN o.released_at IS NULL THEN o.node_id END, o.incarnation, o.term, o.lease_epoch) t)
 		 LIMIT amoro_meta.sweep_batch() FOR UPDATE SKIP LOCKED) gone

@@ -16,7 +16,7 @@ COMMENT ON VIEW optimizers IS 'optimizers; their tokens are shown to nobody. exp
 CREATE VIEW processes AS
 	SELECT p.process_id, p.catalog_name, p.database_name, p.table_name, p.table_id, p.group_name,
 		(SELECT q.priority FROM amoro_meta.task_queue q WHERE q.queue_id = p.queue_id) AS priority,
-		p.process_type, p.status, p.stage, p.quota, p.task_count, p.started_by, p.started_at, p.committing_at, p.ended_at, p.reason
+		p.process_type, p.status, p.stage, p.quota, p.task_count, p.started_by, p.started_at, p.committing_at, p.ended_at, p.reason, p.runner_service
 	FROM amoro_meta.process p;
 COMMENT ON VIEW processes IS
 	'processes, those that have ended for amoro_meta.history_retention. status: RUNNING until its end, then SUCCESS, FAILED, CANCELED or '
@@ -79,5 +79,5 @@ INSERT INTO amoro_meta.access_rule (access_kind, object_kind, object_name)
 	SELECT 'optimizer', 'function', n FROM unnest(ARRAY['register_optimizer', 'touch_optimizer', 'unregister_optimizer', 'poll_task',
 		'ack_task', 'complete_task']) n
 	UNION ALL
-	SELECT 'operator', 'function', n FROM unnest(ARRAY['start_process', 'finish_process', 'cancel_process', 'drain_optimizer',
+	SELECT 'operator', 'function', n FROM unnest(ARRAY['start_process', 'delegate_process', 'finish_process', 'cancel_process', 'drain_optimizer',
 		'expire_optimizers', 'reset_tasks', 'settle_processes', 'purge_history']) n;

@@ -41,6 +41,8 @@ CREATE TABLE amoro_meta.process
 	-- since the end: are its tasks cancelled and summed up?
 	settled			boolean NOT NULL DEFAULT false,
 	busy_ms			bigint,
+	-- whose leader runs it, see delegate_process(); null: optimizers do
+	runner_service	text,
 	CHECK ((ended_at IS NULL) = (status IN ('PENDING', 'SUBMITTED', 'RUNNING', 'CANCELING')))
 ) WITH (fillfactor = 70);
 COMMENT ON TABLE amoro_meta.process IS 'optimizing processes, those that have ended for amoro_meta.history_retention';
@@ -304,6 +306,62 @@ COMMENT ON FUNCTION finish_process(bigint, text) IS
 	'at any time; returns the one it is. Errors: 42704 no such process, 55000 it has ended or has unfinished tasks, 25006';
 REVOKE ALL ON FUNCTION finish_process(bigint, text) FROM PUBLIC;
 
+CREATE FUNCTION delegate_process(process_id bigint, service text) RETURNS void
+	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	process amoro_meta.process := amoro_meta.lock_process(process_id);
+BEGIN
+	PERFORM amoro_meta.check_name('service', service);
+	IF process.process_id IS NULL THEN
+		RAISE EXCEPTION 'process % does not exist', coalesce(process_id::text, 'null') USING ERRCODE = 'undefined_object';
+	ELSIF process.ended_at IS NOT NULL THEN
+		RAISE EXCEPTION 'process % has ended already', process_id USING ERRCODE = 'object_not_in_prerequisite_state',
+			DETAIL = format('It is %s since %s.', process.status, process.ended_at);
+	END IF;
+	UPDATE amoro_meta.process p SET runner_service = service WHERE p.process_id = delegate_process.process_id;
+END;
+$$;
+COMMENT ON FUNCTION delegate_process(bigint, text) IS
+	'says that the leader of a service runs a process: cancel_process asks it, from now on. Errors: 42704 no such process, 55000 it has ended, 22004, 22023, 25006';
+REVOKE ALL ON FUNCTION delegate_process(bigint, text) FROM PUBLIC;
+
+CREATE FUNCTION amoro_meta.ask_to_cancel(process amoro_meta.process, reason text) RETURNS text
+	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	call bigint := (SELECT min(c.call_id) FROM amoro_meta.call c WHERE c.service = process.runner_service AND c.ended_at IS NULL AND c.process_id = process.process_id);
+BEGIN
+	IF call IS NULL THEN
+		call := amoro_meta.record_request(process.runner_service, 'POST', format('/v1/processes/%s/cancel', process.process_id),
+			json_build_object('process_id', process.process_id, 'catalog', process.catalog_name, 'database', process.database_name,
+				'table', process.table_name, 'process_type', process.process_type, 'reason', reason)::text, 'application/json',
+			interval '1 min', NULL, process.process_id);
+	END IF;
+	RETURN format('asked: call %s', call);
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.ask_to_cancel(amoro_meta.process, text) IS 'records the call by which the leader that runs a process is asked to cancel it';
+REVOKE ALL ON FUNCTION amoro_meta.ask_to_cancel(amoro_meta.process, text) FROM PUBLIC;
+
+CREATE FUNCTION amoro_meta.end_cancelled_process(process_id bigint, role regrole) RETURNS void
+	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	process amoro_meta.process := amoro_meta.lock_process(process_id);
+BEGIN
+	-- its runner may have ended it, in whatever way, before it answered
+	IF process.process_id IS NOT NULL AND process.ended_at IS NULL THEN
+		PERFORM amoro_meta.end_process(process, 'CANCELED', format('cancelled by %s', role));
+	END IF;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.end_cancelled_process(bigint, regrole) IS 'ends a process whose runner says that it is cancelled';
+REVOKE ALL ON FUNCTION amoro_meta.end_cancelled_process(bigint, regrole) FROM PUBLIC;
+
 CREATE FUNCTION cancel_process(process_id bigint, reason text DEFAULT NULL) RETURNS text
 	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
@@ -317,6 +375,8 @@ BEGIN
 		RETURN 'unknown';
 	ELSIF process.ended_at IS NOT NULL THEN
 		RETURN 'already finished: ' || process.status;
+	ELSIF process.runner_service IS NOT NULL THEN
+		RETURN amoro_meta.ask_to_cancel(process, reason);
 	END IF;
 	PERFORM amoro_meta.end_process(process, 'CANCELED', coalesce(reason, format('cancelled by %s', amoro_meta.calling_role())));
 	RETURN 'cancelled';
@@ -324,5 +384,6 @@ END;
 $$;
 COMMENT ON FUNCTION cancel_process(bigint, text) IS
 	'cancels a process and answers definitely: cancelled, already finished: with its status, or unknown. No task of it is handed out any '
-	'more; optimizers that work on one are told when they touch, ack or complete. Errors: 25000 not found, and not READ COMMITTED, 25006';
+	'more; optimizers that work on one are told when they touch, ack or complete. One that the leader of a service runs (delegate_process) is not decided here: the answer is '
+	'asked: call N, the leader is sent POST /v1/processes/ID/cancel, call_result(N) has its answer, and one of 2xx ends the process. Errors: 25000 not found, and not READ COMMITTED, 25006';
 REVOKE ALL ON FUNCTION cancel_process(bigint, text) FROM PUBLIC;

@@ -1,0 +1,19 @@
+/*
+ * explorer_call.h
+ *		Calls to the leaders of services, as the explorer delivers them.
+ */
+#ifndef AMORO_META_EXPLORER_CALL_H
+#define AMORO_META_EXPLORER_CALL_H
+
+#include "postgres.h"
+
+#include "clock.h"
+
+/* Begins what is due; returns when there is something to do next, if no answer comes before. */
+extern LeaseTime calls_advance(void);
+/* Whoever woke the explorer may have made a call, or come to lead. */
+extern void calls_look_again(void);
+/* Gives up what is under way; it is begun anew. */
+extern void calls_abandon(void);
+
+#endif							/* AMORO_META_EXPLORER_CALL_H */

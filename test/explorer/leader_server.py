@@ -1,0 +1,101 @@
+#!/usr/bin/python3
+"""The leader of a service: it answers calls as their first path segment says, well, or as no leader should.
+
+leader_server.py --directory DIR --name NAME
+
+Listens on 127.0.0.1 and writes its port to DIR/NAME.port. Each call is a line of JSON in DIR/NAME.log. While there is a file
+DIR/NAME.hold, slow calls are not answered.
+"""
+import argparse
+import http.server
+import json
+import os
+import threading
+import time
+
+lock = threading.Lock()
+counters = {}
+
+
+def counter(name):
+    """How often it was asked for this name before."""
+    with lock:
+        counters[name] = counters.get(name, 0) + 1
+        return counters[name] - 1
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = 'HTTP/1.1'
+
+    def log_message(self, *arguments):
+        pass
+
+    def note(self):
+        self.body = self.rfile.read(int(self.headers.get('Content-Length', 0))).decode()
+        self.seen = {'method': self.command, 'path': self.path, 'body': self.body, 'key': self.headers.get('Idempotency-Key'),
+                     'token': self.headers.get('Amoro-Leader-Token'), 'type': self.headers.get('Content-Type')}
+        with lock, open(os.path.join(options.directory, options.name + '.log'), 'a') as log:
+            log.write(json.dumps(self.seen) + '\n')
+
+    def answer(self, body, status=200, headers=()):
+        body = body if isinstance(body, bytes) else body.encode()
+        self.send_response(status)
+        for name, value in headers:
+            self.send_header(name, value)
+        self.send_header('Content-Length', str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def call(self):
+        self.note()
+        what = self.path.split('?')[0].split('/')[1:]
+        try:
+            if what[0] == 'status':
+                self.answer('status ' + what[1], int(what[1]))
+            elif what[0] == 'flaky':    # /flaky/NAME/TIMES/STATUS
+                self.answer('at last' if counter(what[1]) >= int(what[2]) else 'not yet',
+                            200 if counters[what[1]] > int(what[2]) else int(what[3]))
+            elif what[0] == 'slow':
+                while os.path.exists(os.path.join(options.directory, options.name + '.hold')):
+                    time.sleep(0.01)
+                self.answer('slowly')
+            elif what[0] == 'cut':      # /cut/NAME/TIMES
+                if counter(what[1]) < int(what[2]):
+                    self.wfile.write(b'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf')
+                    self.close_connection = True
+                else:
+                    self.answer('whole')
+            elif what[0] == 'silent':
+                time.sleep(3600)
+            elif what[0] == 'large':
+                self.answer('x' * int(what[1]))
+            elif what[0] == 'bytes':
+                self.answer(b'a\x00b\xff\xfec')
+            elif what[0] == 'redirect':
+                self.answer('', 302, [('Location', 'http://169.254.169.254/latest')])
+            elif what[0] == 'busy':
+                self.answer('later', 503 if counter('busy') < 1 else 200, [('Retry-After', '1')])
+            else:
+                self.answer(json.dumps(self.seen))
+        except (BrokenPipeError, ConnectionResetError):
+            self.close_connection = True
+
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = call
+
+
+class Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request, client_address):
+        pass
+
+
+parser = argparse.ArgumentParser()
+parser.add_argument('--directory', required=True)
+parser.add_argument('--name', required=True)
+options = parser.parse_args()
+server = Server(('127.0.0.1', 0), Handler)
+with open(os.path.join(options.directory, options.name + '.new'), 'w') as file:
+    file.write(str(server.server_port))
+os.rename(os.path.join(options.directory, options.name + '.new'), os.path.join(options.directory, options.name + '.port'))
+server.serve_forever()

@@ -1,0 +1,240 @@
+# Calls to the leader of a service: what is sent, what comes back, and every way in which a leader can be none.
+use strict;
+use warnings;
+use AmoroCluster qw(poll);
+use File::Basename qw(dirname);
+use LeaseClock qw(long_lease);
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(time);
+
+my $server = AmoroCluster->create('main', conf => long_lease() . <<'CONF');
+amoro_meta.http_allowed_hosts = '127.0.0.1'
+amoro_meta.explore_interval = 1h
+amoro_meta.http_timeout = 3s
+CONF
+$server->safe_psql('postgres', "SELECT create_optimizer_group('default')");
+my $directory = PostgreSQL::Test::Utils::tempdir();
+my (%pid, %incarnation);
+
+# A leader: its HTTP server, and a node that says where it is.
+sub start_leader
+{
+	my ($name) = @_;
+	my $pid = fork // die "fork: $!";
+	if ($pid == 0)
+	{
+		open STDIN, '<', '/dev/null';
+		exec('/usr/bin/python3', dirname(__FILE__) . '/../explorer/leader_server.py', '--directory', $directory, '--name', $name) or POSIX::_exit(1);
+	}
+	$pid{$name} = $pid;
+	poll("$name listens", sub { -e "$directory/$name.port" });
+	my $port = slurp_file("$directory/$name.port");
+	$incarnation{$name} = sprintf '%08x-0000-4000-8000-%012x', $$, scalar keys %pid;
+	register($name, "http://127.0.0.1:$port/");
+	return;
+}
+
+sub register
+{
+	my ($name, $endpoint) = @_;
+	$server->safe_psql('postgres', "SELECT register_node('$name', '$incarnation{$name}', endpoint => '$endpoint')");
+	return;
+}
+
+# Activates the node, at whatever version, and makes it the leader of a service; returns the token.
+sub lead
+{
+	my ($name, $service) = @_;
+	return poll("$name leads $service", sub { $server->safe_psql('postgres', <<SQL) });
+SELECT activate_node(s.node_id, s.incarnation, amoro_meta.current_term(), s.lease_epoch, s.metadata_version) FROM node_status s WHERE s.node_name = '$name' AND s.state <> 'active';
+SELECT a.token FROM nodes n, acquire_leadership('$service', n.node_id, n.incarnation) a WHERE n.node_name = '$name'
+SQL
+}
+
+sub token_of { my ($answer) = @_; return (split /\n/, $answer)[-1] }
+
+sub call { my ($arguments, %options) = @_; return $server->safe_psql('postgres', "SELECT call_leader($arguments)", %options) }
+
+sub result
+{
+	my ($id, $timeout) = @_;
+	return $server->safe_psql('postgres', "SELECT state, status, body FROM call_result($id, " . ($timeout // "'60 s'") . ')');
+}
+
+sub column { my ($id, $column) = @_; return $server->safe_psql('postgres', "SELECT $column FROM amoro_meta.call WHERE call_id = $id") }
+
+# What a leader has seen, as it notes it: lines of JSON.
+sub seen { my ($name, $what) = @_; return grep { /$what/ } -e "$directory/$name.log" ? split /\n/, slurp_file("$directory/$name.log") : () }
+
+start_leader($_) for 'one', 'two';
+
+# nobody leads: it waits, and is delivered once somebody does
+my $waiting = call("'s', 'POST', '/echo/a?b=c%20d', '{\"x\": 1}'");
+is(result($waiting, "'100 ms'"), 'waiting||', 'a call waits as long as nobody leads');
+my $start = time;
+my $token = token_of(lead('one', 's'));
+like(result($waiting), qr/^answered\|200\|/, 'and is delivered once somebody does');
+cmp_ok(time - $start, '<', 2, 'at once');
+my ($line) = seen('one', '/echo/a');
+like($line, qr{"method": "POST", "path": "/echo/a\?b=c%20d", "body": "\{\\"x\\": 1\}"}, 'method, path and body come as they were given');
+like($line, qr/"token": "$token", "type": "application\/json"/, 'with the token of the leader');
+like($line, qr/"key": "\Q@{[column($waiting, 'request_id')]}\E"/, 'and the key of the call');
+
+# methods
+for my $method ('GET', 'PUT', 'PATCH', 'DELETE')
+{
+	my $body = $method eq 'GET' ? 'NULL' : "'b'";
+	like(result(call("'s', '$method', '/echo/$method', $body, 'text/plain'")), qr/^answered\|200\|.*"method": "$method"/, $method);
+}
+is(scalar(seen('one', '"method": "GET".*"type": null')), 1, 'what has no body has no type');
+
+# every status below 500 is the leader's answer; the others are not
+is(result(call("'s', 'GET', '/status/$_'")), "answered|$_|status $_", "status $_") for 202, 404, 409;
+my $flaky = call("'s', 'POST', '/flaky/f/3/500', 'x'");
+is(result($flaky), 'answered|200|at last', 'a leader that fails is asked again');
+is(column($flaky, 'attempts'), 4, 'as often as it takes');
+my @keys = map { /"key": "([^"]+)"/ } seen('one', '/flaky/f');
+is(scalar(@keys), 4, 'it has seen them all');
+is(scalar(grep { $_ eq $keys[0] } @keys), 4, 'each with the same key');
+is(result(call("'s', 'POST', '/cut/c/1', 'x'")), 'answered|200|whole', 'an answer that is cut off is none');
+my $busy = call("'s', 'GET', '/busy'");
+$start = time;
+is(result($busy), 'answered|200|later', 'a leader that is busy is asked again');
+cmp_ok(time - $start, '>', 0.9, 'when it wants to be');
+is(result(call("'s', 'GET', '/status/500', timeout => '700 ms'")), 'expired|500|status 500', 'at the deadline the last answer is kept');
+
+# silence: nobody waits for longer than the deadline
+$start = time;
+my $silent = call("'s', 'GET', '/silent', timeout => '1 s'");
+is(result($silent), 'expired||', 'a leader that says nothing');
+cmp_ok(time - $start, '<', 2, 'is not waited for beyond the deadline');
+like(column($silent, 'error'), qr/timeout|silent|longer/, 'and the call says why');
+
+# sizes and bytes
+is($server->safe_psql('postgres', "SELECT length(body), truncated FROM call_result(@{[call(q{'s', 'GET', '/large/2000000'})]})"), '1048576|t', 'of a large answer the first MB is kept');
+is(result(call("'s', 'GET', '/bytes'")), 'answered|200|a?b??c', 'bytes that are no text are shown as such');
+
+# a redirect inward is not followed
+like(result(call("'s', 'GET', '/redirect', timeout => '500 ms'")), qr/^expired\|/, 'a redirect to where it must not go is no answer');
+
+# the same request
+my $id = call("'s', 'POST', '/echo/once', 'x', request_id => '11111111-0000-0000-0000-000000000000'");
+is(call("'s', 'POST', '/echo/once', 'x', request_id => '11111111-0000-0000-0000-000000000000'"), $id, 'a retry with the same request_id is the same call');
+result($id);
+is(scalar(seen('one', '/echo/once')), 1, 'which the leader sees once');
+
+# it is of the transaction that made it
+$server->psql('postgres', "BEGIN; SELECT call_leader('s', 'GET', '/echo/rolledback'); ROLLBACK");
+is(($server->outcome("BEGIN; SELECT call_result(call_leader('s', 'GET', '/echo/own'))"))[0], '25001', 'nobody waits for a call of his own transaction');
+
+# the leader changes while it is at it: the next one gets the call, the answer of the old one does not count
+append_to_file("$directory/one.hold", '');
+my $slow = call("'s', 'POST', '/slow', 'x', timeout => '30 s'");
+poll('the first leader has it', sub { seen('one', '/slow') });
+$server->safe_psql('postgres', "SELECT release_leadership('s', node_id, incarnation, token) FROM leaders WHERE service = 's'");
+my $second = token_of(lead('two', 's'));
+is(result($slow), 'answered|200|slowly', 'a call goes to the next leader at once');
+is(column($slow, 'token'), $second, 'whose token it has');
+like((seen('two', '/slow'))[0], qr/"token": "$second"/, 'as it was sent');
+is((map { /"key": "([^"]+)"/ } seen('two', '/slow'))[0], (map { /"key": "([^"]+)"/ } seen('one', '/slow'))[0], 'under the same key');
+unlink "$directory/one.hold";
+is(scalar(seen('one', 'rolledback')) + scalar(seen('two', 'rolledback')), 0, 'a call that was rolled back is not made');
+
+# where a leader must not be, it is not called
+$server->safe_psql('postgres', "SELECT release_leadership('s', node_id, incarnation, token) FROM leaders WHERE service = 's'");
+register('one', 'http://10.0.0.1:80');
+lead('one', 's');
+my $inward = call("'s', 'GET', '/x', timeout => '1 s'");
+like(result($inward), qr/^expired\|/, 'an endpoint in a private network is not called');
+like(column($inward, 'error'), qr/not a public one; see amoro_meta.http_allowed_hosts/, 'and the call says why');
+register('one', 'file:///etc/passwd');
+$inward = call("'s', 'GET', '/etc/passwd', timeout => '1 s'");
+like(result($inward), qr/^expired\|/, 'nor one that is no URL of HTTP');
+register('one', 'http://127.0.0.1:' . slurp_file("$directory/one.port"));
+
+# the explorer ends in the middle: the call is made again, with the same key
+append_to_file("$directory/one.hold", '');
+$slow = call("'s', 'POST', '/slow/again', 'x', timeout => '30 s'");
+poll('the leader has it', sub { seen('one', '/slow/again') });
+$server->safe_psql('postgres', 'SELECT pg_terminate_backend(amoro_meta.explorer_pid())');
+poll('it has it again', sub { seen('one', '/slow/again') == 2 });
+unlink "$directory/one.hold";
+is(result($slow), 'answered|200|slowly', 'an explorer that ends in the middle costs nothing but time');
+is(scalar(keys %{ { map { /"key": "([^"]+)"/ ? ($1 => 1) : () } seen('one', '/slow/again') } }), 1, 'and the leader can tell that it is the same call');
+
+# many at once
+my $count = $server->safe_psql('postgres', "SELECT count(call_leader('s', 'GET', '/echo/many/' || i)) FROM generate_series(1, 200) i");
+is($server->safe_psql('postgres', "SELECT count(*) FROM calls c, call_result(c.call_id) r WHERE c.path LIKE '/echo/many/%' AND r.state = 'answered'"), 200, '200 calls at once');
+is(scalar(seen('one', '/echo/many')), 200, 'each is made once');
+
+# cancel_process asks the leader that runs it, and tells what it has answered
+my $process = $server->safe_psql('postgres', "SELECT start_process('c', 'd', 't', 'compact', '[]')");
+$server->safe_psql('postgres', "SELECT delegate_process($process, 's')");
+my $answer = $server->safe_psql('postgres', "SELECT cancel_process($process, 'too slow')");
+like($answer, qr/^asked: call \d+$/, 'a process that a leader runs is not cancelled here');
+($id) = $answer =~ /(\d+)/;
+like(result($id), qr/^answered\|200\|/, 'but by its leader');
+like((seen('one', "/v1/processes/$process/cancel"))[0], qr/"method": "POST".*too slow/, 'who is told which and why');
+is($server->safe_psql('postgres', "SELECT status, runner_service FROM processes WHERE process_id = $process"), 'CANCELED|s', 'then it has ended');
+is($server->safe_psql('postgres', "SELECT cancel_process($process)"), 'already finished: CANCELED', 'which is decided here');
+my $other = $server->safe_psql('postgres', "SELECT start_process('c', 'd', 't', 'compact', '[]')");
+is($server->safe_psql('postgres', "SELECT cancel_process($other)"), 'cancelled', 'one that optimizers run is cancelled here');
+
+# ended calls go with the history
+$server->safe_psql('postgres', "UPDATE amoro_meta.call SET ended_at = ended_at - interval '31 d'");
+poll('they are purged', sub { $server->safe_psql('postgres', 'SELECT purge_calls(); SELECT count(*) FROM calls WHERE ended_at IS NOT NULL') =~ /\b0$/ });
+is(($server->outcome("SELECT call_result($id)"))[0], '42704', 'a call that is long over is not known any more');
+
+# what waits for an answer is in nobody's way: whoever wants the explorer gone waits for less than a second
+sub under_way
+{
+	my ($what) = @_;
+	append_to_file("$directory/one.hold", '');
+	call("'s', 'POST', '/slow/$what', 'x', timeout => '1 h'");
+	return poll("the call '$what' is under way", sub { seen('one', "/slow/$what") });
+}
+under_way('cancel');
+my $took = $server->elapsed(sub {
+	$server->safe_psql('postgres', 'SELECT pg_cancel_backend(amoro_meta.explorer_pid())');
+	poll('the call is made again', sub { seen('one', '/slow/cancel') >= 2 });
+});
+cmp_ok($took, '<', 1000, sprintf 'a cancel of the explorer during a call (%d ms until it is made again)', $took);
+$took = $server->elapsed(sub { $server->safe_psql('postgres', 'CREATE DATABASE other; DROP DATABASE other') });
+cmp_ok($took, '<', 1000, sprintf 'DROP DATABASE of another database (%d ms)', $took);
+$took = $server->elapsed(sub { $server->safe_psql('postgres', 'DROP EXTENSION amoro_meta CASCADE') });
+cmp_ok($took, '<', 1000, sprintf 'DROP EXTENSION (%d ms)', $took);
+$server->safe_psql('postgres', 'CREATE DATABASE calling');
+$server->safe_psql('calling', 'CREATE EXTENSION amoro_meta');
+$server->wait_for_state('running', 'calling', undef, 'calling');
+sub lead_in_calling
+{
+	my $port = slurp_file("$directory/one.port");
+	return poll('one leads there', sub { $server->safe_psql('calling', <<SQL) });
+SELECT answer FROM register_node('one', '$incarnation{one}', endpoint => 'http://127.0.0.1:$port');
+SELECT activate_node(s.node_id, s.incarnation, amoro_meta.current_term(), s.lease_epoch, s.metadata_version) FROM node_status s WHERE s.state <> 'active';
+SELECT a.token FROM nodes n, acquire_leadership('s', n.node_id, n.incarnation) a;
+SQL
+}
+lead_in_calling();
+$server->safe_psql('calling', "SELECT call_leader('s', 'POST', '/slow/dropped', 'x', timeout => '1 h')");
+poll('the call is under way', sub { seen('one', '/slow/dropped') });
+$took = $server->elapsed(sub { $server->safe_psql('postgres', 'DROP DATABASE calling') });
+cmp_ok($took, '<', 1000, sprintf 'DROP DATABASE of its own database (%d ms)', $took);
+$server->safe_psql('postgres', 'CREATE EXTENSION amoro_meta');
+$server->wait_for_state('running');
+register('one', 'http://127.0.0.1:' . slurp_file("$directory/one.port"));
+lead('one', 's');
+under_way('stopped');
+$took = $server->elapsed(sub { $server->stop('fast') });
+cmp_ok($took, '<', 1500, sprintf 'pg_ctl stop (%d ms)', $took);
+
+END
+{
+	my $status = $?;
+	kill 'KILL', values %pid;
+	waitpid $_, 0 for values %pid;
+	$? = $status;
+}
+
+done_testing();
