@@ -6,7 +6,7 @@ use warnings;
 use AmoroCluster qw(poll);
 use AmoroLake;
 use AmoroNode;
-use AmoroProcedure qw(nothing_left);
+use AmoroProcedure qw(stand_still go_on wait_for_end nothing_left);
 use AmoroProxy;
 use Test::More;
 use Time::HiRes qw(time);
@@ -168,6 +168,30 @@ poll('they are members', sub { query(q{SELECT cardinality(members) FROM roles WH
 is(join(' ', grep { says($n2, "m$_", 'SELECT', %catalog) ne 'yes' } 1 .. 120), '', 'every member has the right');
 done(q{revoke_privilege('{SELECT}', 'r1', 'lake')});
 is(join(' ', grep { says($n2, "m$_", 'SELECT', %catalog) ne 'no' } 1 .. 120), '', 'none has it any more');
+
+# --- what was right at the submission and is not any more when its turn comes: rolled back, and it says why
+done(q{create_user('giver')});
+done(q{create_role('a')});
+done(q{create_role('b')});
+done(q{grant_privilege('{ALTER}', 'giver', 'lake', grant_option => true)});
+stand_still($server);
+my @late = (
+	[ q{revoke_privilege('{ALTER}', 'giver', 'lake')}, 'done', '' ],
+	[ q{grant_privilege('{ALTER}', 'bob', 'lake', granted_by => 'giver')}, 'rolled_back', '42501 "giver" has no grant option for ALTER' ],
+	[ q{grant_role('a', 'b')}, 'done', '' ],
+	[ q{grant_role('b', 'a')}, 'rolled_back', '0LP01 role "b" would be in itself' ],
+	[ q{create_user('cancelled', 'a password that nobody keeps')}, 'rolled_back', '57014 procedure was cancelled' ]);
+push @$_, query("SELECT $_->[0]") for @late;
+is(query("SELECT cancel_procedure($late[4][3])"), 't', 'a procedure is cancelled before its step');
+go_on($server, undef);
+for my $late (@late)
+{
+	my ($call, $outcome, $error, $procedure) = @$late;
+	is(wait_for_end($server, $procedure), $outcome, "$call: $outcome");
+	is(query("SELECT concat_ws(' ', error_code, error_message) FROM procedure_status($procedure)"), $error, "$call: why");
+}
+is(says($n1, 'bob', 'ALTER', %catalog), 'no', 'what was rolled back gives nothing');
+is(says($n1, 'giver', 'ALTER', %catalog), 'no', 'what was revoked is gone');
 
 nothing_left($server, 'after all of it');
 done_testing();
