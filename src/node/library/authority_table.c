@@ -21,11 +21,16 @@ typedef enum ScopeKind
 	SCOPE_KIND_COUNT
 } ScopeKind;
 
-/* A slot of the table; free while it allows nothing. */
+/* Bits 1 << AmoroPrivilege. */
+typedef uint32_t Privileges;
+
+_Static_assert(AMORO_PRIVILEGE_COUNT <= 32, "the privileges do not fit");
+
+/* A slot of the table; free while it allows nothing. Small: a node may have as many as all users have grants. */
 typedef struct Scope
 {
-	uint64_t	hash;
-	uint64_t	privileges;		/* bits 1 << AmoroPrivilege */
+	uint32_t	hash;
+	Privileges	privileges;
 	uint32_t	name_offset;	/* of its names, one after the other, from the beginning of the table */
 	uint16_t	name_size[3];
 	uint8_t		kind;
@@ -33,8 +38,8 @@ typedef struct Scope
 
 typedef struct Table
 {
-	uint64_t	privileges[SCOPE_KIND_COUNT];	/* that are in any scope of a kind; of the system just these */
-	uint64_t	slot_mask;
+	Privileges	privileges[SCOPE_KIND_COUNT];	/* that are in any scope of a kind; of the system just these */
+	uint32_t	slot_mask;
 	Scope		scopes[];		/* then the names */
 } Table;
 
@@ -50,12 +55,12 @@ typedef struct ScopeName
 static const char *const scope_words[] = {"system", "catalog", "database", "table", "path"};
 static const int scope_name_counts[] = {0, 1, 2, 3, 3, 3};
 
-static uint64_t
+static uint32_t
 hash_scope(const ScopeName *name)
 {
 	uint64_t	hash = name->hash + (uint64_t) name->kind;
 
-	return scope_name_counts[name->kind] == 3 ? key_hash_text(hash, name->text[2], name->size[2]) : hash;
+	return (uint32_t) (scope_name_counts[name->kind] == 3 ? key_hash_text(hash, name->text[2], name->size[2]) : hash);
 }
 
 /* Takes the next of the first two names into the hash. */
@@ -66,7 +71,7 @@ add_to_hash(ScopeName *name, int part)
 }
 
 static bool
-is_scope(const Table *table, const Scope *scope, uint64_t hash, const ScopeName *name)
+is_scope(const Table *table, const Scope *scope, uint32_t hash, const ScopeName *name)
 {
 	const char *text = (const char *) table + scope->name_offset;
 
@@ -82,13 +87,13 @@ is_scope(const Table *table, const Scope *scope, uint64_t hash, const ScopeName 
 }
 
 /* What is granted on exactly this scope. */
-static uint64_t
+static Privileges
 privileges_on(const Table *table, const ScopeName *name)
 {
-	uint64_t	hash = hash_scope(name);
+	uint32_t	hash = hash_scope(name);
 	const Scope *scope;
 
-	for (uint64_t slot = hash; (scope = &table->scopes[slot & table->slot_mask])->privileges != 0; slot++)
+	for (uint32_t slot = hash; (scope = &table->scopes[slot & table->slot_mask])->privileges != 0; slot++)
 	{
 		if (is_scope(table, scope, hash, name))
 			return scope->privileges;
@@ -113,7 +118,7 @@ end_of_node(const char *node)
 
 /* Whether something above the path is granted with all that is below it. */
 static bool
-allows_from_above(const Table *table, uint64_t bit, ScopeName *name)
+allows_from_above(const Table *table, Privileges bit, ScopeName *name)
 {
 	const char *path = name->text[2];
 
@@ -128,7 +133,7 @@ allows_from_above(const Table *table, uint64_t bit, ScopeName *name)
 }
 
 static bool
-allows_on(const Table *table, uint64_t bit, ScopeKind kind, ScopeName *name)
+allows_on(const Table *table, Privileges bit, ScopeKind kind, ScopeName *name)
 {
 	name->kind = kind;
 	return (table->privileges[kind] & bit) != 0 && (privileges_on(table, name) & bit) != 0;
@@ -158,7 +163,7 @@ bool
 authority_table_allows(const void *block, AmoroPrivilege privilege, const AmoroScope *scope)
 {
 	const Table *table = block;
-	uint64_t	bit = UINT64_C(1) << privilege;
+	Privileges	bit = UINT32_C(1) << privilege;
 	ScopeName	name = {.text = {scope->catalog_name, scope->database_name, scope->table_name}};
 
 	if (table->privileges[SCOPE_SYSTEM] & bit)
@@ -222,10 +227,10 @@ read_kind(const char *word, size_t size)
 }
 
 /* The bits of names with commas between; one that is unknown here is of a newer server, and nobody asks for it. */
-static uint64_t
+static Privileges
 read_privileges(const char *text, size_t size)
 {
-	uint64_t	privileges = 0;
+	Privileges	privileges = 0;
 	const char *end = text + size;
 
 	while (text < end)
@@ -238,7 +243,7 @@ read_privileges(const char *text, size_t size)
 			const char *name = amoro_privilege_name((AmoroPrivilege) privilege);
 
 			if (strlen(name) == length && memcmp(name, text, length) == 0)
-				privileges |= UINT64_C(1) << privilege;
+				privileges |= UINT32_C(1) << privilege;
 		}
 		text += length + 1;
 	}
@@ -247,7 +252,7 @@ read_privileges(const char *text, size_t size)
 
 /* Reads one line in place; false when it is broken. A kind of scope that is unknown here leaves no privileges. */
 static bool
-read_line(char *line, char *end, ScopeName *name, uint64_t *privileges)
+read_line(char *line, char *end, ScopeName *name, Privileges *privileges)
 {
 	const char *text;
 	size_t		size;
@@ -277,9 +282,9 @@ read_line(char *line, char *end, ScopeName *name, uint64_t *privileges)
 }
 
 static void
-add_scope(Table *table, ScopeName *name, uint64_t privileges, char **names)
+add_scope(Table *table, ScopeName *name, Privileges privileges, char **names)
 {
-	uint64_t	slot;
+	uint32_t	slot;
 	Scope	   *scope;
 
 	table->privileges[name->kind] |= privileges;
@@ -320,7 +325,7 @@ table_create(size_t count, size_t names_size, char **names, size_t *size)
 	table = *size <= UINT32_MAX ? calloc(1, *size) : NULL;
 	if (table == NULL)
 		return NULL;
-	table->slot_mask = slots - 1;
+	table->slot_mask = (uint32_t) slots - 1;
 	*names = (char *) table + names_offset;
 	return table;
 }
@@ -333,7 +338,7 @@ read_lines(Table *table, char *lines, char *end, char *names)
 	{
 		char	   *line_end = memchr(lines, '\n', (size_t) (end - lines));
 		ScopeName	name = {0};
-		uint64_t	privileges;
+		Privileges	privileges;
 
 		if (line_end == NULL)
 			line_end = end;

@@ -74,7 +74,7 @@ amoro_privilege_check(AmoroNode *node, const char *user_name, AmoroPrivilege pri
 	result = amoro_cache_get(node, AMORO_CACHE_AUTHORITY, &key, &entry, ticket);
 	if (result != AMORO_OK)
 		return result;
-	result = amoro_privilege_allowed(entry, privilege, scope);
+	result = authority_table_allows(entry_table(entry), privilege, scope) ? AMORO_OK : AMORO_NOT_FOUND;
 	amoro_entry_release(entry);
 	return result;
 }
