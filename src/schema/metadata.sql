@@ -97,11 +97,12 @@ COMMENT ON FUNCTION metadata_snapshot(text) IS
 REVOKE ALL ON FUNCTION metadata_snapshot(text) FROM PUBLIC;
 
 -- These read the view of the kind alone, by a plan that is made once a session: while the table is small, and kept while it grows.
+-- Where there is nothing but a walk over a table (of one row), that looks so dear that it would be compiled, each time.
 CREATE FUNCTION metadata_lookup(kind text, catalog_name text, database_name text DEFAULT NULL, table_name text DEFAULT NULL)
 	RETURNS TABLE (metadata_version bigint, term bigint, found boolean, state text, object_id bigint, object_version bigint,
 				   document text)
 	LANGUAGE c STABLE SECURITY DEFINER PARALLEL RESTRICTED ROWS 1
-	SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
+	SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off
 	AS 'MODULE_PATHNAME', 'amoro_meta_metadata_lookup';
 COMMENT ON FUNCTION metadata_lookup(text, text, text, text) IS
 	'one row: an object, the document that nodes serve of it, the marker if a procedure works on it (state), and the version of the metadata '
@@ -112,7 +113,7 @@ CREATE FUNCTION metadata_lookup_many(kind text, catalog_names text[], database_n
 	RETURNS TABLE (metadata_version bigint, term bigint, ordinal integer, found boolean, state text, object_id bigint,
 				   object_version bigint, document text)
 	LANGUAGE c STABLE SECURITY DEFINER PARALLEL RESTRICTED ROWS 100
-	SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
+	SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off
 	AS 'MODULE_PATHNAME', 'amoro_meta_metadata_lookup_many';
 COMMENT ON FUNCTION metadata_lookup_many(text, text[], text[], text[]) IS
 	'as metadata_lookup for up to 10000 objects of one kind, all at one version of the metadata: a row for each, in their order, counted from 1. '
@@ -126,7 +127,7 @@ CREATE FUNCTION metadata_snapshot_chunk(kind text, after_object_id bigint DEFAUL
 	RETURNS TABLE (metadata_version bigint, term bigint, object_id bigint, catalog_name text, database_name text, object_name text,
 				   state text, object_version bigint, document text)
 	LANGUAGE c STABLE SECURITY DEFINER PARALLEL RESTRICTED ROWS 1000
-	SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
+	SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off
 	AS 'MODULE_PATHNAME', 'amoro_meta_metadata_snapshot_chunk';
 COMMENT ON FUNCTION metadata_snapshot_chunk(text, bigint, text, text, text, integer, integer) IS
 	'the next objects of a kind, in the order of object_id and names, after the last one of the chunk before (its object_id and names): at most '
