@@ -114,6 +114,9 @@ static int64
 tenure_owed_us(const DatabaseEntry *entry, NodeSlot *slot, int64 term, int64 epoch, LeaseTime now, bool *held)
 {
 	lease_settle_locked(slot, now);
+#ifdef AMORO_WITHOUT_TENURES
+	return 0;
+#endif
 	if (slot->state == NODE_RELEASED)
 		return 0;
 	if (entry->term != term)

@@ -10,6 +10,7 @@ starts after it sees it.
 from collections import defaultdict
 
 from .client import KEYS
+from . import tenure
 from .server import ACK_TIMEOUT_MS, LEASES_MS
 from .timeline import ABSENT, IN_TRANSITION, Metadata, Steps
 
@@ -40,6 +41,7 @@ class Checker:
             self.check_answer(answer)
         self.forgive_caught()
         self.check_acknowledged()
+        tenure.check(self.of['tenure'], self.fault_spans(), self.violate)
         for event in self.of['violation']:
             self.violate(event['rule'], event['at'], event['text'])
         for event in self.of['exit']:
@@ -70,6 +72,21 @@ class Checker:
                 earlier = created.setdefault(change['object_id'], change['version'])
                 if earlier != change['version']:
                     self.violate('ids', change['latest'], f"id {change['object_id']} was given in versions {earlier} and {change['version']}")
+
+    def fault_spans(self):
+        """(kind, begin, end) of each fault; what it left behind may take a moment longer."""
+        spans, open_faults = [], defaultdict(list)
+        for event in self.of['fault'] + self.of['fault_over']:
+            open_faults[event['kind'], event['node']].append((event['at'], event['event']))
+        for (kind, _), marks in open_faults.items():
+            begun = []
+            for at, what in sorted(marks):
+                if what == 'fault':
+                    begun.append(at)
+                elif begun:
+                    spans.append((kind, begun.pop(0), at + 1.0))
+            spans.extend((kind, at, float('inf')) for at in begun)
+        return spans
 
     def replay(self):
         stamps = {event['procedure']: event['stamp'] for event in self.of['procedure'] + self.of['final_procedure'] if event['stamp']}

@@ -6,6 +6,7 @@ import signal
 
 from . import history
 from .proxy import Proxy
+from .tenure import SERVICE, STOP_TIMEOUT_MS
 
 FAKETIME = '/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1'
 # How amoro-node ends (src/node/daemon/exit_code.h).
@@ -104,7 +105,7 @@ class Instance:
 
 
 class Node:
-    def __init__(self, name, server, directory, program, record, seed, with_faketime, stall_library):
+    def __init__(self, name, server, directory, program, record, seed, with_faketime, stall_library, leader_program):
         self.name = name
         self.server = server
         self.directory = directory
@@ -116,6 +117,7 @@ class Node:
         self.wanted = True          # the supervisor starts it again when it ends
         self.finished = False
         self.stall_library = stall_library
+        self.leader_program = leader_program
         self.clock_file = os.path.join(directory, f'{name}.clock') if with_faketime else None
         if self.clock_file:
             self.set_clock(0)
@@ -127,7 +129,7 @@ class Node:
         os.replace(self.clock_file + '.new', self.clock_file)
 
     def environment(self, instance):
-        environment = dict(os.environ)
+        environment = dict(os.environ, AMORO_LEADERS=os.path.join(self.directory, 'leaders'))
         preloaded = []
         if self.stall_library:
             preloaded.append(self.stall_library)
@@ -150,7 +152,8 @@ class Node:
         with open(path, 'w', encoding='utf-8') as log:
             instance.process = await asyncio.create_subprocess_exec(
                 self.program, '--name', self.name, '--listen', '127.0.0.1:0', '--conninfo', conninfo,
-                '--load-timeout-ms', '3000', '--http-threads', '1', stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log,
+                '--load-timeout-ms', '3000', '--http-threads', '1', '--service', SERVICE, '--on-gain', self.leader_program,
+                '--stop-timeout-ms', str(STOP_TIMEOUT_MS), stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log,
                 env=self.environment(instance))
         self.instances.append(instance)
         self.record('start', node=self.name, instance=instance.number)

@@ -60,6 +60,8 @@ class Metadata:
                 self.change_database(change)
             elif change['kind'] == 'authority':
                 self.rights[change['catalog']] = change['operation'] == 'grant'
+            elif change['kind'] == 'service':
+                pass
             else:
                 renamed = self.change_table(version, change, renamed)
         for key, timeline in self.timelines.items():

@@ -6,7 +6,7 @@ import random
 import re
 import subprocess
 
-from . import history, schedule
+from . import history, schedule, tenure
 from .client import DATABASES, KEYS, QUIET_DATABASE, QUIET_KEYS, USERS, Client, Interest
 from .fault import Faults
 from .history import History
@@ -19,6 +19,7 @@ CLIENTS = 3
 READERS = 3             # on each node
 QUIET_TABLE = '{"format": "iceberg", "columns": [{"name": "id", "type": "long"}], "properties": {"stamp": "quiet"}}'
 STALL_SOURCE = os.path.join(os.path.dirname(__file__), '..', '..', 't', 'stall.c')
+LEADER_SOURCE = os.path.join(os.path.dirname(__file__), '..', 'leader.c')
 # Seconds after the last fault within which everything must have come to rest.
 REST = 30
 
@@ -55,8 +56,9 @@ class Trial:
         self.schedule = schedule.make(seed, seconds, node_count, LEASE_MS / 1000, kinds, LEASES_MS)
         with_faketime = preload and os.path.exists(FAKETIME)
         stall_library = self.build_stall_library() if preload else None
+        leader_program = self.build_leader()
         self.nodes = [Node(f'node-{number + 1}', self.server, directory, node_program, self.record, seed,
-                           with_faketime and number % 2 == 1, stall_library)
+                           with_faketime and number % 2 == 1, stall_library, leader_program)
                       for number in range(node_count)]
         self.seconds = seconds
         self.interest = Interest()
@@ -68,6 +70,11 @@ class Trial:
         library = os.path.join(self.directory, 'stall.so')
         subprocess.run(['gcc', '-shared', '-fPIC', '-O1', '-Wall', '-Werror', '-o', library, STALL_SOURCE, '-ldl'], check=True)
         return library
+
+    def build_leader(self):
+        program = os.path.join(self.directory, 'leader')
+        subprocess.run(['gcc', '-O1', '-Wall', '-Werror', '-o', program, LEADER_SOURCE], check=True)
+        return program
 
     def random(self, purpose):
         return random.Random(f'{purpose} {self.seed}')
@@ -91,6 +98,7 @@ class Trial:
             self.record('quiet')
             await self.come_to_rest(faults)
             await asyncio.sleep(0.5)
+            await self.see_leader(faults)
             await asyncio.to_thread(self.watcher.stop)
             await self.stop_readers(tasks)
             await self.look_at_the_end(faults)
@@ -100,6 +108,8 @@ class Trial:
             for node in self.nodes:
                 await node.end()
             await asyncio.to_thread(self.server.control, 'stop', 'immediate', check=False)
+            for led in tenure.read(os.path.join(self.directory, 'leaders')):
+                self.record('tenure', at=led['last'], **led)
             self.check_server_log()
             self.check_node_logs()
             self.history.close()
@@ -154,6 +164,15 @@ class Trial:
                 self.violate('rest', f'not at rest after {REST} s: procedures {open_procedures}, nodes {states}')
                 return
             await asyncio.sleep(0.1)
+
+    async def see_leader(self, faults):
+        """When nothing fails any more somebody comes to lead, at the latest when the lease of whoever did is over."""
+        deadline = history.now() + tenure.LONGEST_CHANGEOVER
+        while await faults.query("SELECT service FROM leaders WHERE state = 'led'") != [(tenure.SERVICE,)]:
+            if history.now() > deadline:
+                self.violate('changeover', f'nobody leads {tenure.LONGEST_CHANGEOVER:.1f} s after the last fault')
+                return
+            await asyncio.sleep(0.05)
 
     async def look_at_the_end(self, faults):
         for (text,) in await faults.query(LEFTOVERS) or ():
