@@ -4,95 +4,67 @@
  */
 #include "postgres.h"
 
-#include "compat.h"
 #include "coordinator.h"
 #include "coordinator_entry.h"
-#include "lifecycle.h"
 #include "miscadmin.h"
 #include "shmem.h"
-#include "storage/lock.h"
 #include "storage/lwlock.h"
 #include "utils/timestamp.h"
+#include "worker_place.h"
 
 #define LONGEST_ERROR_DELAY_US (10 * 1000 * 1000)
-
-static void
-wake(Oid database, bool recheck)
-{
-	DatabaseEntry *entry;
-
-	if (AmoroShared == NULL)
-		return;
-	LWLockAcquire(AmoroShared->lock, LW_EXCLUSIVE);
-	entry = database_entry_find(database);
-	if (entry != NULL)
-	{
-		entry->recheck = entry->recheck || recheck;
-		database_entry_set_latch(entry->coordinator_proc);
-	}
-	LWLockRelease(AmoroShared->lock);
-}
 
 /* See coordinator.h. */
 void
 coordinator_wake(Oid database)
 {
-	wake(database, false);
+	worker_place_wake(WORKER_COORDINATOR, database, NULL);
+}
+
+static void
+ask_for_recheck(DatabaseEntry *entry)
+{
+	entry->recheck = true;
 }
 
 /* See coordinator.h. */
 void
 coordinator_recheck(Oid database)
 {
-	wake(database, true);
+	worker_place_wake(WORKER_COORDINATOR, database, ask_for_recheck);
+}
+
+static void
+note_leave(DatabaseEntry *entry)
+{
+	entry->stopped_at[0] = '\0';
+	if (entry->state != COORDINATOR_ABSENT && entry->state != COORDINATOR_HELD)
+		entry->state = COORDINATOR_BACKOFF;
 }
 
 /* See coordinator_entry.h. */
 void
 coordinator_entry_leave(int code, Datum database)
 {
-	DatabaseEntry *entry;
+	worker_place_leave(WORKER_COORDINATOR, DatumGetObjectId(database), note_leave);
+}
 
-	LWLockAcquire(AmoroShared->lock, LW_EXCLUSIVE);
-	entry = database_entry_find(DatumGetObjectId(database));
-	if (entry != NULL && entry->coordinator_pid == MyProcPid)
-	{
-		entry->coordinator_pid = 0;
-		entry->coordinator_proc = INVALID_PROC_NUMBER;
-		entry->stopped_at[0] = '\0';
-		if (entry->state != COORDINATOR_ABSENT && entry->state != COORDINATOR_HELD)
-			entry->state = COORDINATOR_BACKOFF;
-	}
-	database_entry_set_latch(AmoroShared->launcher_proc);
-	LWLockRelease(AmoroShared->lock);
+static void
+note_start(DatabaseEntry *entry)
+{
+	entry->state = COORDINATOR_STARTING;
+	entry->started_at = GetCurrentTimestamp();
+	entry->starts++;
+	entry->healthy = false;
+	entry->consecutive_failures = 0;
+	entry->backoff_until = 0;
 }
 
 /* See coordinator_entry.h. */
 bool
 coordinator_entry_announce(void)
 {
-	DatabaseEntry *entry;
-	LOCKTAG		tag;
-
-	SET_LOCKTAG_AMORO(tag, MyDatabaseId, LOCK_CLASS_COORDINATOR);
-	if (LockAcquire(&tag, ExclusiveLock, /* sessionLock= */ true, /* dontWait= */ true) == LOCKACQUIRE_NOT_AVAIL)
-		return false;
-
-	LWLockAcquire(AmoroShared->lock, LW_EXCLUSIVE);
-	entry = database_entry_find(MyDatabaseId);
-	if (entry != NULL)
-	{
-		entry->coordinator_pid = MyProcPid;
-		entry->coordinator_proc = MyProcNumber;
-		entry->state = COORDINATOR_STARTING;
-		entry->started_at = GetCurrentTimestamp();
-		entry->starts++;
-		entry->healthy = false;
-		entry->consecutive_failures = 0;
-		entry->backoff_until = 0;
-	}
-	LWLockRelease(AmoroShared->lock);
-	return entry != NULL;
+	return worker_place_enter(WORKER_COORDINATOR, note_start);
 }
 
 /* See coordinator_entry.h. */

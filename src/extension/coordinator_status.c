@@ -65,8 +65,8 @@ put_status(ReturnSetInfo *result, const DatabaseEntry *entry)
 	int			i = 0;
 
 	values[i++] = ObjectIdGetDatum(entry->database);
-	nulls[i] = entry->coordinator_pid == 0;
-	values[i++] = Int32GetDatum(entry->coordinator_pid);
+	nulls[i] = entry->coordinator.pid == 0;
+	values[i++] = Int32GetDatum(entry->coordinator.pid);
 	values[i++] = CStringGetTextDatum(state_name(entry->state));
 	values[i] = nonzero(entry->term, &nulls[i]);
 	i++;

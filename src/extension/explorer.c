@@ -28,6 +28,7 @@
 #include "tcop/tcopprot.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
+#include "worker_place.h"
 
 #define SECOND_US INT64CONST(1000000)
 /* Catalogs that are explored at the same time. */
@@ -46,52 +47,13 @@ static bool wake_wanted = false;
 void
 explorer_wake(Oid database)
 {
-	DatabaseEntry *entry;
-
-	if (AmoroShared == NULL)
-		return;
-	LWLockAcquire(AmoroShared->lock, LW_EXCLUSIVE);
-	entry = database_entry_find(database);
-	if (entry != NULL)
-		database_entry_set_latch(entry->explorer_proc);
-	LWLockRelease(AmoroShared->lock);
+	worker_place_wake(WORKER_EXPLORER, database, NULL);
 }
 
 static void
 leave(int code, Datum database)
 {
-	DatabaseEntry *entry;
-
-	LWLockAcquire(AmoroShared->lock, LW_EXCLUSIVE);
-	entry = database_entry_find(DatumGetObjectId(database));
-	if (entry != NULL && entry->explorer_pid == MyProcPid)
-	{
-		entry->explorer_pid = 0;
-		entry->explorer_proc = INVALID_PROC_NUMBER;
-	}
-	database_entry_set_latch(AmoroShared->launcher_proc);
-	LWLockRelease(AmoroShared->lock);
-}
-
-/* Enters this process into the entry of its database; false when another one is alive there. */
-static bool
-announce(void)
-{
-	DatabaseEntry *entry;
-	LOCKTAG		tag;
-
-	SET_LOCKTAG_AMORO(tag, MyDatabaseId, LOCK_CLASS_EXPLORER);
-	if (LockAcquire(&tag, ExclusiveLock, /* sessionLock= */ true, /* dontWait= */ true) == LOCKACQUIRE_NOT_AVAIL)
-		return false;
-	LWLockAcquire(AmoroShared->lock, LW_EXCLUSIVE);
-	entry = database_entry_find(MyDatabaseId);
-	if (entry != NULL)
-	{
-		entry->explorer_pid = MyProcPid;
-		entry->explorer_proc = MyProcNumber;
-	}
-	LWLockRelease(AmoroShared->lock);
-	return entry != NULL;
+	worker_place_leave(WORKER_EXPLORER, DatumGetObjectId(database), NULL);
 }
 
 static bool
@@ -273,7 +235,7 @@ void
 amoro_meta_explorer_main(Datum database)
 {
 	connect_to_database(DatumGetObjectId(database));
-	if (!announce() || lifecycle_is_held(MyDatabaseId))
+	if (!worker_place_enter(WORKER_EXPLORER, NULL) || lifecycle_is_held(MyDatabaseId))
 		proc_exit(0);
 	coordinator_pin_settings();
 	coordinator_transaction_of_explorer();
@@ -320,15 +282,8 @@ amoro_meta_wake_explorer(PG_FUNCTION_ARGS)
 Datum
 amoro_meta_explorer_pid(PG_FUNCTION_ARGS)
 {
-	DatabaseEntry *entry;
-	pid_t		pid;
+	pid_t		pid = worker_place_pid(WORKER_EXPLORER, MyDatabaseId);
 
-	if (AmoroShared == NULL)
-		PG_RETURN_NULL();
-	LWLockAcquire(AmoroShared->lock, LW_SHARED);
-	entry = database_entry_find(MyDatabaseId);
-	pid = entry == NULL ? 0 : entry->explorer_pid;
-	LWLockRelease(AmoroShared->lock);
 	if (pid == 0)
 		PG_RETURN_NULL();
 	PG_RETURN_INT32(pid);

@@ -9,26 +9,13 @@
 #include "compat.h"
 #include "lifecycle.h"
 #include "miscadmin.h"
-#include "shmem.h"
+#include "worker_place.h"
 
 #define SECOND_US INT64CONST(1000000)
 #define FIRST_BACKOFF_US (SECOND_US / 2)
 #define LONGEST_BACKOFF_US (60 * SECOND_US)
 /* One that lived that long has not failed. */
 #define HEALTHY_US (10 * SECOND_US)
-
-static pid_t
-explorer_pid(Oid database)
-{
-	DatabaseEntry *entry;
-	pid_t		pid;
-
-	LWLockAcquire(AmoroShared->lock, LW_SHARED);
-	entry = database_entry_find(database);
-	pid = entry == NULL ? 0 : entry->explorer_pid;
-	LWLockRelease(AmoroShared->lock);
-	return pid;
-}
 
 static void
 back_off(ExplorerWatch *watch)
@@ -98,14 +85,14 @@ explorer_attend(ExplorerWatch *watch, Oid database, const char *name, bool wante
 	{
 		if (watch->handle != NULL)
 			TerminateBackgroundWorker(watch->handle);
-		else if ((pid = explorer_pid(database)) != 0)
+		else if ((pid = worker_place_pid(WORKER_EXPLORER, database)) != 0)
 			(void) kill(pid, SIGTERM);
 		watch->due = 0;
 		watch->failures = 0;
 		return 0;
 	}
 	/* one of an earlier launcher goes on, and tells us when it ends */
-	if (watch->handle != NULL || explorer_pid(database) != 0 || lifecycle_is_held(database))
+	if (watch->handle != NULL || worker_place_pid(WORKER_EXPLORER, database) != 0 || lifecycle_is_held(database))
 		return 0;
 	if (lease_clock_now() >= watch->due)
 		start(watch, database, name, context);

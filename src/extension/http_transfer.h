@@ -35,6 +35,10 @@ struct HttpTransfer
 	char		error_buffer[CURL_ERROR_SIZE];
 };
 
+/* http_request.c: everything about a request that libcurl is told before it begins; returns why it cannot be made, or NULL. */
+extern const char *transfer_prepare(HttpTransfer *transfer, const HttpRequest *request);
+/* The URL must be one of http or https without a password; its host is noted. Returns why it is none, or NULL. */
+extern const char *transfer_set_url(HttpTransfer *transfer, const char *url);
 /* http_receive.c: what libcurl calls while a transfer runs. The memory of all answers together is bounded there. */
 extern void transfer_install_callbacks(HttpTransfer *transfer);
 /* It is not silent. */

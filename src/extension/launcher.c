@@ -307,7 +307,7 @@ start_coordinator(Watch *watch)
 	bool		registered;
 
 	/* After a restart of this process its predecessor's coordinators are still there. */
-	if (copy_entry(watch->database, &entry) && entry.coordinator_pid != 0)
+	if (copy_entry(watch->database, &entry) && entry.coordinator.pid != 0)
 	{
 		watch->state = WATCH_RUNNING;
 		return;
@@ -375,7 +375,7 @@ coordinator_ended(Watch *watch)
 		pfree(watch->handle);
 	watch->handle = NULL;
 
-	if (known && entry.coordinator_pid != 0)
+	if (known && entry.coordinator.pid != 0)
 		watch->state = WATCH_RUNNING;	/* another one was there before it */
 	else if (known && entry.state == COORDINATOR_ABSENT)
 	{
@@ -404,8 +404,8 @@ stop_coordinator(Watch *watch)
 
 	if (watch->handle != NULL)
 		TerminateBackgroundWorker(watch->handle);
-	else if (copy_entry(watch->database, &entry) && entry.coordinator_pid != 0)
-		(void) kill(entry.coordinator_pid, SIGTERM);
+	else if (copy_entry(watch->database, &entry) && entry.coordinator.pid != 0)
+		(void) kill(entry.coordinator.pid, SIGTERM);
 }
 
 /* Follows a process that should be there. */
@@ -413,7 +413,7 @@ static void
 follow_coordinator(Watch *watch)
 {
 	DatabaseEntry entry;
-	bool		announced = copy_entry(watch->database, &entry) && entry.coordinator_pid != 0;
+	bool		announced = copy_entry(watch->database, &entry) && entry.coordinator.pid != 0;
 	pid_t		pid;
 
 	if (watch->handle != NULL ? GetBackgroundWorkerPid(watch->handle, &pid) == BGWH_STOPPED : !announced)

@@ -121,7 +121,7 @@ laggard_gives_way(DatabaseEntry *entry)
 {
 	if (entry->awaited_version == 0 || (int32) pg_atomic_sub_fetch_u32(&entry->awaited_laggards, 1) > 0)
 		return INVALID_PROC_NUMBER;
-	return entry->coordinator_proc;
+	return entry->coordinator.proc;
 }
 
 /* Whether the slot is one of those that lease_frontier counted as holding back the awaited version. */
@@ -346,7 +346,7 @@ lease_release(const LeaseRequest *request, bool *released)
 		bool		lagged = is_laggard(entry, slot);
 
 		/* who waits for the node to leave waits for no version, and is woken too */
-		coordinator = slot->removing ? entry->coordinator_proc : INVALID_PROC_NUMBER;
+		coordinator = slot->removing ? entry->coordinator.proc : INVALID_PROC_NUMBER;
 		slot->state = NODE_RELEASED;
 		slot->held = false;
 		slot->lease_epoch++;

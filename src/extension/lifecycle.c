@@ -62,8 +62,8 @@ find_processes(Oid database)
 	entry = database_entry_find(database);
 	if (entry != NULL)
 	{
-		found.coordinator = entry->coordinator_pid;
-		found.explorer = entry->explorer_pid;
+		found.coordinator = entry->coordinator.pid;
+		found.explorer = entry->explorer.pid;
 	}
 	LWLockRelease(AmoroShared->lock);
 	return found;

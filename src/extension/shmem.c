@@ -71,8 +71,8 @@ initialize_shared_memory(void)
 	for (int i = 0; i < AmoroShared->max_databases; i++)
 	{
 		AmoroDatabases[i].database = InvalidOid;
-		AmoroDatabases[i].coordinator_proc = INVALID_PROC_NUMBER;
-		AmoroDatabases[i].explorer_proc = INVALID_PROC_NUMBER;
+		AmoroDatabases[i].coordinator.proc = INVALID_PROC_NUMBER;
+		AmoroDatabases[i].explorer.proc = INVALID_PROC_NUMBER;
 	}
 	for (int i = 0; i < AmoroShared->max_nodes; i++)
 	{
@@ -168,8 +168,8 @@ database_entry_claim(Oid database)
 	for (int i = 0; i < BLOCKER_COUNTS; i++)
 		pg_atomic_init_u64(&entry->blocker_counts[i], 0);
 	entry->database = database;
-	entry->coordinator_proc = INVALID_PROC_NUMBER;
-	entry->explorer_proc = INVALID_PROC_NUMBER;
+	entry->coordinator.proc = INVALID_PROC_NUMBER;
+	entry->explorer.proc = INVALID_PROC_NUMBER;
 	return entry;
 }
 

@@ -114,15 +114,19 @@ typedef enum BlockerCount
 	BLOCKER_COUNTS
 } BlockerCount;
 
+/* A process of the extension that a database has at most one of (worker_place.c). */
+typedef struct WorkerPlace
+{
+	pid_t		pid;			/* 0: none */
+	ProcNumber	proc;			/* whose latch wakes it; INVALID_PROC_NUMBER when not running */
+} WorkerPlace;
+
 typedef struct DatabaseEntry
 {
 	Oid			database;		/* InvalidOid: entry is free */
 	CoordinatorState state;
-	pid_t		coordinator_pid;
-	ProcNumber	coordinator_proc;	/* whose latch wakes it; INVALID_PROC_NUMBER when not running */
-
-	pid_t		explorer_pid;
-	ProcNumber	explorer_proc;	/* as that of the coordinator */
+	WorkerPlace coordinator;
+	WorkerPlace explorer;
 
 	bool		recheck;		/* extension or identity may have changed: the next cycle looks again */
 	bool		healthy;		/* the coordinator has come to run, or completed a cycle, since it started */

@@ -212,7 +212,7 @@ transaction_ends(XactEvent event, void *argument)
 				entry->sweeps[i].due_at = 0;
 		}
 		if (entry != NULL)
-			database_entry_set_latch(entry->coordinator_proc);
+			database_entry_set_latch(entry->coordinator.proc);
 		LWLockRelease(AmoroShared->lock);
 	}
 	requested = 0;

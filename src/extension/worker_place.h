@@ -1,0 +1,30 @@
+/*
+ * worker_place.h
+ *		The places of the coordinator and the explorer in the shared entry of their database.
+ */
+#ifndef AMORO_META_WORKER_PLACE_H
+#define AMORO_META_WORKER_PLACE_H
+
+#include "postgres.h"
+
+#include "shmem.h"
+
+typedef enum WorkerKind
+{
+	WORKER_COORDINATOR,
+	WORKER_EXPLORER
+} WorkerKind;
+
+/* What else changes in the entry with the coming or going of this process; AmoroShared->lock is held. May be NULL. */
+typedef void (*WorkerChange) (DatabaseEntry *entry);
+
+/* Enters this process into its place; false when another one is alive there, or the database has no entry. */
+extern bool worker_place_enter(WorkerKind kind, WorkerChange change);
+/* Takes it out again, if it is there, and tells the launcher. */
+extern void worker_place_leave(WorkerKind kind, Oid database, WorkerChange change);
+/* Wakes the one of that kind, having changed the entry. Nothing without the library, or without an entry. */
+extern void worker_place_wake(WorkerKind kind, Oid database, WorkerChange change);
+/* The process id of the one of that kind; 0: none. */
+extern pid_t worker_place_pid(WorkerKind kind, Oid database);
+
+#endif							/* AMORO_META_WORKER_PLACE_H */
