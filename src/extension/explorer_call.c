@@ -22,6 +22,8 @@
 #define MOST_CALLS 64
 #define SHORTEST_PAUSE_US (SECOND_US / 20)
 #define LONGEST_PAUSE_US (5 * SECOND_US)
+/* Nothing wakes us for a call whose transaction was prepared. */
+#define IDLE_PAUSE_US (60 * SECOND_US)
 /* What is kept of an answer. */
 #define MOST_ANSWER_BYTES (1024 * 1024)
 
@@ -286,7 +288,7 @@ calls_advance(void)
 	if (error != NULL)
 		ReThrowError(error);
 	/* what waits for a place is looked for when an answer makes one, and who comes to lead wakes us */
-	look_at = now + (claim.due_ms < 0 ? (LeaseTime) guc_explore_interval * 1000 :
+	look_at = now + (claim.due_ms < 0 ? IDLE_PAUSE_US :
 					 Max(SHORTEST_PAUSE_US, Min(claim.due_ms * 1000, LONGEST_PAUSE_US)));
 	return look_at;
 }

@@ -47,7 +47,7 @@ result_shape(FunctionCallInfo fcinfo)
 
 /* Why a node may not begin to lead; NULL: it may. The slot's lease was settled. */
 static const char *
-unfit_because(const DatabaseEntry *entry, const NodeSlot *slot, LeaseTime now)
+unfit_because(const NodeSlot *slot, LeaseTime now)
 {
 	if (slot->superseded)
 		return "a newer process has registered under the name of the node";
@@ -93,7 +93,7 @@ amoro_meta_candidate_lease(PG_FUNCTION_ARGS)
 		LeaseTime	now = lease_clock_now();
 
 		lease_settle_locked(slot, now);
-		reason = unfit_because(entry, slot, now);
+		reason = unfit_because(slot, now);
 		values[0] = Int64GetDatum(entry->term);
 		values[1] = Int64GetDatum(slot->lease_epoch);
 	}

@@ -119,6 +119,8 @@ $took = first_of('gain', $next) - $start;
 cmp_ok($took, '>', $owed - 0.4, sprintf 'SIGSTOP: nobody leads before the lease is over (%.0f ms)', $took * 1000);
 cmp_ok($took, '<', $owed + 1, 'and somebody does then');
 follows($token, $next, 'SIGSTOP');
+# longer than the node would wait for its keeper, whose answer is there all the time
+poll('it was stopped for long', sub { time > $start + 4.3 });
 $a->signal('CONT');
 $a->wait_until('knows who leads', sub { ($a->status->{leadership}{leader_name} // '') eq 'b' });
 is(scalar(grep { $_->[0] eq 'gain' && $_->[1] == $token } record()), 1, 'it has not begun again');

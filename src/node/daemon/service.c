@@ -21,7 +21,7 @@
 enum
 {
 	PAUSE_AFTER_FAILURE_MS = 1000,
-	GRACE_US = 1000000			/* the keeper kills at the end of the lease, and says so soon after it */
+	GRACE_US = 2000000			/* the keeper kills at the end of the lease, and says so soon after it */
 };
 
 struct Service
@@ -82,11 +82,15 @@ static void
 on_loss(void *argument, int64_t token, const char *reason)
 {
 	Service    *service = argument;
+	int64_t		now = clock_us(CLOCK_BOOTTIME);
+	int64_t		until;
 
 	tell(service, KEEPER_LOSS, token, 0, 0);
 	pthread_mutex_lock(&service->lock);
 	service->losing = true;
-	while (service->stopped_token < token && !atomic_load(&service->broken) && clock_us(CLOCK_BOOTTIME) < service->end_us + GRACE_US)
+	/* we may have been stopped until long after the end, and the answer be there unread */
+	until = (service->end_us > now ? service->end_us : now) + GRACE_US;
+	while (service->stopped_token < token && !atomic_load(&service->broken) && clock_us(CLOCK_BOOTTIME) < until)
 	{
 		/* in small pieces: a condition cannot be waited for by the clock of the lease */
 		int64_t		soon = clock_us(CLOCK_MONOTONIC) + 100000;
