@@ -13,6 +13,7 @@ PG_FUNCTION_INFO_V1(amoro_meta_require_empty_database);
 static const DatabaseContent contents[] = {
 	{"table", table_find_one, table_drop_some},
 	{"device", device_find_one, device_drop_some},
+	{"partition", NULL, partition_drop_some},
 };
 
 /*

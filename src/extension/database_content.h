@@ -34,4 +34,7 @@ extern int	table_drop_some(const Procedure *procedure, int limit, ChangeList *ch
 extern char *device_find_one(int64 database_id);
 extern int	device_drop_some(const Procedure *procedure, int limit, ChangeList *changes);
 
+/* partition_action.c */
+extern int	partition_drop_some(const Procedure *procedure, int limit, ChangeList *changes);
+
 #endif							/* AMORO_META_DATABASE_CONTENT_H */

@@ -17,6 +17,7 @@
 #include "utils/varlena.h"
 
 int			guc_ack_timeout = 5000;
+int			guc_assignment_interval = 5 * 1000;
 int			guc_blocker_lock_timeout = 5000;
 int			guc_blocker_timeout = 60000;
 int			guc_max_blockers_per_role = 200000;
@@ -39,6 +40,7 @@ int			guc_max_terminal_sessions = 10000;
 int			guc_max_terminal_sessions_per_role = 1000;
 int			guc_max_removed_share = 20;
 int			guc_metadata_lease_fence_ms = 20000;
+int			guc_node_offline_timeout = 300 * 1000;
 int			guc_optimizer_heartbeat_timeout = 60 * 1000;
 int			guc_optimizing_check_interval = 5 * 1000;
 int			guc_refresh_interval = 60 * 1000;
@@ -302,6 +304,22 @@ define_task_settings(void)
 static void
 define_sweep_settings(void)
 {
+	DefineCustomIntVariable( /* name= */ "amoro_meta.assignment_interval",
+							 /* short_desc= */ "How often it is looked whether buckets and partitions should have other nodes.",
+							 /* long_desc= */ NULL,
+							 /* valueAddr= */ &guc_assignment_interval,
+							 /* boot, min, max= */ 5 * 1000, 10, INT_MAX,
+							 /* context= */ PGC_SIGHUP, /* flags= */ GUC_UNIT_MS,
+							 NULL, NULL, NULL);
+
+	DefineCustomIntVariable( /* name= */ "amoro_meta.node_offline_timeout",
+							 /* short_desc= */ "How long a node may hold no lease before its buckets are given to others.",
+							 /* long_desc= */ "Buckets of a node that is removed are given to others at once.",
+							 /* valueAddr= */ &guc_node_offline_timeout,
+							 /* boot, min, max= */ 300 * 1000, 0, INT_MAX,
+							 /* context= */ PGC_SIGHUP, /* flags= */ GUC_UNIT_MS,
+							 NULL, NULL, NULL);
+
 	DefineCustomIntVariable( /* name= */ "amoro_meta.optimizing_check_interval",
 							 /* short_desc= */ "How often optimizers and tasks are looked at whose time may be over.",
 							 /* long_desc= */ NULL,

@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 extern int	guc_ack_timeout;			/* ms */
+extern int	guc_assignment_interval;	/* ms */
 extern int	guc_blocker_lock_timeout;	/* ms */
 extern int	guc_blocker_timeout;		/* ms */
 extern int	guc_max_blockers_per_role;
@@ -30,6 +31,7 @@ extern int	guc_max_removed_share;		/* percent */
 extern int	guc_max_terminal_sessions;
 extern int	guc_max_terminal_sessions_per_role;
 extern int	guc_metadata_lease_fence_ms;	/* ms */
+extern int	guc_node_offline_timeout;	/* ms */
 extern int	guc_optimizer_heartbeat_timeout;	/* ms */
 extern int	guc_optimizing_check_interval;	/* ms */
 extern int	guc_refresh_interval;		/* ms */

@@ -16,6 +16,9 @@ node_remove_mark(Procedure *procedure)
 	SqlArgument id = sql_bigint(procedure->object_id);
 
 	procedure_sql("UPDATE amoro_meta.node SET removing = true WHERE node_id = $1", SPI_OK_UPDATE, 1, &id);
+	/* what it has is given to others, once it surely serves nothing */
+	procedure_sql("SELECT amoro_meta.request_sweep('balance_buckets'), amoro_meta.request_sweep('repair_partitions')",
+				  SPI_OK_SELECT, 0, NULL);
 	return ACTION_NEXT;
 }
 

@@ -4,6 +4,7 @@
  */
 #include "postgres.h"
 
+#include "assignment_action.h"
 #include "authority_action.h"
 #include "device_action.h"
 #include "object_action.h"
@@ -48,6 +49,8 @@ static void (*const unmark_functions[]) (int64 procedure_id, ChangeList *changes
 	table_unmark,
 	authority_unmark,
 	device_unmark,
+	bucket_unmark,
+	partition_unmark,
 };
 
 /*

@@ -9,6 +9,7 @@
  */
 #include "postgres.h"
 
+#include "assignment_action.h"
 #include "authority_action.h"
 #include "device_action.h"
 #include "fmgr.h"
@@ -148,6 +149,51 @@ static const ProcedureStep machine[] = {
 	{"drop_devices", "dropping", NAMED(device_drop_continue), "committed", NO_WAY_BACK,
 	false, false, "delete the others in batches, then take the marker away"},
 	{"drop_devices", "committed", NAMED(object_finish), PROCEDURE_DONE, NO_WAY_BACK,
+	true, false, "every node knows it"},
+
+	{"create_service_buckets", "submitted", NAMED(bucket_create), "committed", NAMED(object_undo_nothing),
+	false, true, "insert the buckets, owned by nobody"},
+	{"create_service_buckets", "committed", NAMED(object_finish), PROCEDURE_DONE, NO_WAY_BACK,
+	true, false, "every node knows them"},
+
+	{"balance_buckets", "submitted", NAMED(bucket_release), "releasing", NAMED(object_undo_nothing),
+	false, false, "mark the buckets that are to have another owner: nobody owns them"},
+	{"balance_buckets", "releasing", NAMED(bucket_hand_over), "committed", NAMED(object_unmark),
+	true, true, "whoever owned them has let go, or surely serves nothing: give them to the next owners"},
+	{"balance_buckets", "committed", NAMED(object_finish), PROCEDURE_DONE, NO_WAY_BACK,
+	true, false, "every node knows it"},
+
+	{"drop_service_buckets", "submitted", NAMED(bucket_drop_mark), "pre_drop", NAMED(object_undo_nothing),
+	false, false, "mark the buckets: nobody owns them"},
+	{"drop_service_buckets", "pre_drop", NAMED(bucket_drop_commit), "committed", NAMED(object_unmark),
+	true, true, "whoever owned them has let go: delete them"},
+	{"drop_service_buckets", "committed", NAMED(object_finish), PROCEDURE_DONE, NO_WAY_BACK,
+	true, false, "every node knows it"},
+
+	{"create_partitions", "submitted", NAMED(partition_create), "committed", NAMED(object_undo_nothing),
+	false, true, "insert the slots and give them to live nodes"},
+	{"create_partitions", "committed", NAMED(object_finish), PROCEDURE_DONE, NO_WAY_BACK,
+	true, false, "every node knows them"},
+
+	{"move_partition", "submitted", NAMED(partition_move_release), "releasing", NAMED(object_undo_nothing),
+	false, false, "mark the slot: neither of the two nodes has it"},
+	{"move_partition", "releasing", NAMED(partition_hand_over), "committed", NAMED(object_unmark),
+	true, true, "every node has heard of it, or surely serves nothing: give it to the other node"},
+	{"move_partition", "committed", NAMED(object_finish), PROCEDURE_DONE, NO_WAY_BACK,
+	true, false, "every node knows it"},
+
+	{"balance_partitions", "submitted", NAMED(partition_balance_release), "releasing", NAMED(object_undo_nothing),
+	false, false, "mark the slots that are to have other nodes"},
+	{"balance_partitions", "releasing", NAMED(partition_hand_over), "committed", NAMED(object_unmark),
+	true, true, "every node has heard of it, or surely serves nothing: give them to the other nodes"},
+	{"balance_partitions", "committed", NAMED(object_finish), PROCEDURE_DONE, NO_WAY_BACK,
+	true, false, "every node knows it"},
+
+	{"drop_partitions", "submitted", NAMED(partition_drop_mark), "pre_drop", NAMED(object_undo_nothing),
+	false, false, "mark the slots"},
+	{"drop_partitions", "pre_drop", NAMED(partition_drop_commit), "committed", NAMED(object_unmark),
+	true, true, "no node serves them: delete them"},
+	{"drop_partitions", "committed", NAMED(object_finish), PROCEDURE_DONE, NO_WAY_BACK,
 	true, false, "every node knows it"},
 
 	{"remove_node", "submitted", NAMED(node_remove_mark), "leaving", NAMED(object_undo_nothing),

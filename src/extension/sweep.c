@@ -46,6 +46,8 @@ static const Sweep sweeps[] = {
 	{"purge_terminal_sessions", &guc_refresh_interval},
 	{"announce_leaders", &guc_refresh_interval},
 	{"purge_calls", &guc_refresh_interval},
+	{"balance_buckets", &guc_assignment_interval},
+	{"repair_partitions", &guc_assignment_interval},
 };
 
 StaticAssertDecl(lengthof(sweeps) <= MAX_SWEEPS, "more sweeps than there is room for in shared memory");

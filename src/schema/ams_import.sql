@@ -50,7 +50,7 @@ CREATE FUNCTION amoro_meta.ams_relations()
 		('platform_file', NULL, 'files of the dashboard'),
 		('http_session', NULL, 'logins of the dashboard'),
 		('ha_lease', NULL, 'there is nothing to elect here'),
-		('bucket_assignments', NULL, 'there are no buckets here')
+		('bucket_assignments', NULL, 'buckets are given to nodes of this database, see create_service_buckets')
 	$$;
 COMMENT ON FUNCTION amoro_meta.ams_relations() IS 'tables of an AMS database: the columns that import_ams() reads, or why it leaves a table alone';
 REVOKE ALL ON FUNCTION amoro_meta.ams_relations() FROM PUBLIC;

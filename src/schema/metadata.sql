@@ -50,12 +50,15 @@ CREATE VIEW amoro_meta.metadata_object AS
 	UNION ALL SELECT * FROM amoro_meta.database_object
 	UNION ALL SELECT * FROM amoro_meta.catalog_object
 	UNION ALL SELECT * FROM amoro_meta.authority_object
-	UNION ALL SELECT * FROM amoro_meta.device_object;
+	UNION ALL SELECT * FROM amoro_meta.device_object
+	UNION ALL SELECT * FROM amoro_meta.bucket_object
+	UNION ALL SELECT * FROM amoro_meta.partition_object;
 COMMENT ON VIEW amoro_meta.metadata_object IS 'every object that nodes load, with its marker and the document they serve';
 
 CREATE FUNCTION amoro_meta.metadata_name_count(kind text) RETURNS integer
 	LANGUAGE sql IMMUTABLE PARALLEL SAFE
-	RETURN CASE kind WHEN 'catalog' THEN 1 WHEN 'authority' THEN 1 WHEN 'database' THEN 2 WHEN 'table' THEN 3 WHEN 'device' THEN 3 END;
+	RETURN CASE kind WHEN 'catalog' THEN 1 WHEN 'authority' THEN 1 WHEN 'database' THEN 2 WHEN 'bucket' THEN 2 WHEN 'table' THEN 3
+		WHEN 'device' THEN 3 WHEN 'partition' THEN 3 END;
 COMMENT ON FUNCTION amoro_meta.metadata_name_count(text) IS
 	'how many of the three names of metadata_lookup an object of that kind has; null when there is no such kind';
 REVOKE ALL ON FUNCTION amoro_meta.metadata_name_count(text) FROM PUBLIC;

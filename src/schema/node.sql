@@ -192,6 +192,10 @@ BEGIN
 				(register_node.incarnation, register_node.node_kind, register_node.endpoint, register_node.protocol_version, clock_timestamp())
 			WHERE n.node_id = node.node_id;
 	END IF;
+	IF EXISTS (SELECT FROM amoro_meta.service_bucket b WHERE b.node_id = node.node_id AND b.incarnation <> register_node.incarnation) THEN
+		-- what an older process of the node owned is given to this one
+		PERFORM amoro_meta.request_sweep('balance_buckets');
+	END IF;
 	RETURN amoro_meta.attach_node(node.node_id, register_node.incarnation);
 END;
 $$;

@@ -56,6 +56,9 @@ UNION ALL SELECT 'marked: ' || pattern FROM amoro_meta.device_pattern
 UNION ALL SELECT 'runtime of ' || i FROM unnest((SELECT table_ids FROM amoro_meta.stale_runtimes(0, 100000))) i
 UNION ALL SELECT 'without a version: ' || principal_name FROM amoro_meta.principal WHERE version = 0
 UNION ALL SELECT 'a password: ' || procedure_id FROM amoro_meta.procedure WHERE arguments ? 'secret'
+UNION ALL SELECT 'marked: bucket ' || bucket FROM amoro_meta.service_bucket WHERE state <> 'normal' OR next_node_id IS NOT NULL
+UNION ALL SELECT 'marked: slot ' || slot FROM amoro_meta.partition WHERE state <> 'normal' OR next_node_ids IS NOT NULL
+UNION ALL SELECT 'partitions of nothing: ' || database_id FROM amoro_meta.partition_set WHERE database_id NOT IN (SELECT database_id FROM amoro_meta.database)
 UNION ALL SELECT 'removing: ' || node_name FROM amoro_meta.node WHERE removing
 UNION ALL SELECT 'gap before ' || version FROM
 	(SELECT version, lag(version) OVER (ORDER BY version) AS before FROM (SELECT DISTINCT version FROM amoro_meta.change) v) w

@@ -235,6 +235,13 @@ AMORO_PUBLIC bool amoro_scope_is_valid(const AmoroScope *scope);
 AMORO_PUBLIC const char *amoro_privilege_name(AmoroPrivilege privilege);
 /* In upper or lower case; false when there is none of that name. */
 AMORO_PUBLIC bool amoro_privilege_parse(const char *name, AmoroPrivilege *privilege);
+/*
+ * Does this process own a bucket of a service (create_service_buckets)? AMORO_OK: it does, AMORO_NOT_FOUND: it does not,
+ * or there is no such bucket; or as amoro_cache_get. Whoever works on a bucket asks for each piece of the work, and
+ * checks the ticket at its end: the bucket is given to another process once this one has applied the change that takes it
+ * away, or surely is fenced. What is written into the database is safe with assert_bucket() in the same transaction.
+ */
+AMORO_PUBLIC AmoroResult amoro_bucket_owned(AmoroNode *node, const char *service, int bucket, AmoroTicket *ticket);
 
 /*
  * Leading a service: of all nodes that campaign for it one leads, for as long as its lease lasts; another one comes to lead
