@@ -124,7 +124,7 @@ BEGIN
 END;
 $$;
 SELECT trim(line) FROM pg_temp.plan_of($$EXECUTE lookup('lake', 'db', 'root.site1.turbine7')$$) line WHERE line ~ ' on device |Index Cond.*device_path' AND line !~ 'pattern';
-SELECT proconfig FROM pg_proc WHERE proname = 'metadata_lookup';
+SELECT 'enable_seqscan=off' = ANY (proconfig) FROM pg_proc WHERE proname = 'metadata_lookup';
 RESET enable_seqscan;
 RESET plan_cache_mode;
 

@@ -14,6 +14,7 @@ static const DatabaseContent contents[] = {
 	{"table", table_find_one, table_drop_some},
 	{"device", device_find_one, device_drop_some},
 	{"partition", NULL, partition_drop_some},
+	{"template", template_find_one, template_drop_some},
 };
 
 /*

@@ -37,4 +37,8 @@ extern int	device_drop_some(const Procedure *procedure, int limit, ChangeList *c
 /* partition_action.c */
 extern int	partition_drop_some(const Procedure *procedure, int limit, ChangeList *changes);
 
+/* template_path_action.c */
+extern char *template_find_one(int64 database_id);
+extern int	template_drop_some(const Procedure *procedure, int limit, ChangeList *changes);
+
 #endif							/* AMORO_META_DATABASE_CONTENT_H */

@@ -29,6 +29,8 @@ extern ActionResult device_alter_continue(Procedure *procedure);
  * a path has no device.
  */
 extern void device_mark_pattern(Procedure *procedure, const char *state);
+/* The version of devices of a pattern is that of the marker: the last change comes after many of them are written. */
+extern void device_remember_marker_version(const Procedure *procedure);
 /* Takes the marker away and appends the change that ends the procedure; changed: how many devices it has worked on. */
 extern void device_settle_pattern(Procedure *procedure, const char *operation, int64 changed);
 

@@ -7,11 +7,10 @@
 #include "database_content.h"
 #include "device_batch.h"
 #include "device_path.h"
+#include "miscadmin.h"
 #include "procedure_sql.h"
 #include "utils/guc.h"
-
-/* All devices of a database. */
-#define EVERY_DEVICE "root.**"
+#include "utils/memutils.h"
 
 /* See device_batch.h. */
 DeviceBatch
@@ -69,13 +68,14 @@ device_batch_scan(const Procedure *procedure, DeviceBatch *batch)
 {
 	SqlArgument arguments[] = {
 		sql_bigint(batch->database_id), sql_text(batch->from), sql_text(batch->to), sql_bigint(batch->limit),
-		sql_text(batch->pattern)
+		sql_text(batch->pattern), sql_optional_id(batch->template_id)
 	};
 	int			count;
 	char	   *last_path = NULL;
 
-	run_along_index("SELECT s.device_id, s.device_path, amoro_meta.device_paths_overlap($5, s.device_path) FROM"
-					" (SELECT v.device_id, v.device_path FROM amoro_meta.device v"
+	run_along_index("SELECT s.device_id, s.device_path,"
+					" coalesce($6 = s.template_id, $6 IS NULL) AND amoro_meta.device_paths_overlap($5, s.device_path) FROM"
+					" (SELECT v.device_id, v.device_path, v.template_id FROM amoro_meta.device v"
 					"  WHERE v.database_id = $1 AND v.device_path ~>=~ $2 AND v.device_path ~<~ $3"
 					"  ORDER BY v.device_path USING ~<~ LIMIT $4) s",
 					SPI_OK_SELECT, lengthof(arguments), arguments);
@@ -123,6 +123,48 @@ device_batch_delete(const Procedure *procedure, DeviceBatch *batch)
 	return count;
 }
 
+/* An error that says which device it is about. */
+static void
+raise_of_device(const char *device_path, MemoryContext context)
+{
+	ErrorData  *error;
+
+	MemoryContextSwitchTo(context);
+	error = CopyErrorData();
+	FlushErrorState();
+	error->detail = psprintf("%s%sThe device is \"%s\".", error->detail ? error->detail : "", error->detail ? " " : "",
+							 device_path);
+	ReThrowError(error);
+}
+
+/*
+ * device_batch_work works on those that a scan found, each in memory of its own: definitions may be large.
+ */
+void
+device_batch_work(const Procedure *procedure, const DeviceBatch *batch, DeviceWork work, void *argument)
+{
+	MemoryContext outer = CurrentMemoryContext;
+	MemoryContext inner = AllocSetContextCreate(outer, "device of a batch", ALLOCSET_DEFAULT_SIZES);
+
+	for (int i = 0; i < batch->matched; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		MemoryContextSwitchTo(inner);
+		PG_TRY();
+		{
+			work(procedure, batch->ids[i], argument);
+		}
+		PG_CATCH();
+		{
+			raise_of_device(batch->paths[i], outer);
+		}
+		PG_END_TRY();
+		MemoryContextSwitchTo(outer);
+		MemoryContextReset(inner);
+	}
+	MemoryContextDelete(inner);
+}
+
 /* See device_batch.h. */
 int64
 device_batch_count(const Procedure *procedure, int matched)
@@ -152,7 +194,7 @@ device_find_one(int64 database_id)
 int
 device_drop_some(const Procedure *procedure, int limit, ChangeList *changes)
 {
-	DeviceBatch batch = device_batch(procedure, procedure->object_id, EVERY_DEVICE, "device_cursor");
+	DeviceBatch batch = device_batch(procedure, procedure->object_id, DEVICE_EVERY, "device_cursor");
 
 	batch.limit = limit;
 	return device_batch_delete(procedure, &batch);

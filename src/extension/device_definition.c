@@ -131,6 +131,21 @@ device_definition_require_distinct(const JsonPlace *place, const DeviceDefinitio
 	}
 }
 
+/* See device_definition.h. */
+void
+device_definition_require_apart(Jsonb *definition, Jsonb *template)
+{
+	JsonPlace	place = json_document(definition);
+	JsonPlace	template_place = json_document(template);
+	DeviceDefinition *own = device_definition_read(&place);
+	DeviceDefinition *other = device_definition_read(&template_place);
+
+	if (own->aligned != other->aligned)
+		json_refuse(&place, "the device is %s and the template is %s", own->aligned ? "aligned" : "not aligned",
+					other->aligned ? "aligned" : "not aligned");
+	device_definition_require_distinct(&place, own, other);
+}
+
 static Jsonb *
 check_definition(const JsonPlace *document)
 {

@@ -48,6 +48,11 @@ extern Jsonb *device_definition_write(const DeviceDefinition *definition);
 /* Refuses two measurements or aliases of one name, in one definition or in both; other may be NULL. */
 extern void device_definition_require_distinct(const JsonPlace *place, const DeviceDefinition *definition,
 											   const DeviceDefinition *other);
+/*
+ * Refuses a device that cannot have the measurements of a template as well: with a name of one of them, or aligned
+ * otherwise. Both are canonical.
+ */
+extern void device_definition_require_apart(Jsonb *definition, Jsonb *template);
 /* NULL when there is none of that name, nor with that alias */
 extern Measurement *device_definition_find(const DeviceDefinition *definition, const char *name);
 

@@ -10,6 +10,7 @@
 #include "json_place.h"
 #include "object_action.h"
 #include "procedure_sql.h"
+#include "template_action.h"
 
 /* See device_action.h. */
 MetadataChange
@@ -120,6 +121,7 @@ device_mark_pattern(Procedure *procedure, const char *state)
 
 	database_require_normal(database_id, procedure->database_name);
 	require_unmarked_pattern(procedure, database_id, pattern);
+	template_require_none_in_transition(procedure, database_id, pattern);
 	if (device_path_is_pattern(pattern))
 		procedure_sql("INSERT INTO amoro_meta.device_pattern (procedure_id, database_id, pattern, state)"
 					  " VALUES ($1, $2, $3, $4)",
@@ -127,6 +129,17 @@ device_mark_pattern(Procedure *procedure, const char *state)
 	else
 		mark_device(procedure, database_id, pattern, state);
 	append_pattern_change(procedure, state, pattern_detail(pattern, -1));
+}
+
+/* See device_action.h. */
+void
+device_remember_marker_version(const Procedure *procedure)
+{
+	SqlArgument arguments[] = {sql_bigint(procedure->procedure_id), sql_bigint(procedure->appended_version)};
+
+	procedure_sql("UPDATE amoro_meta.procedure SET arguments = arguments || jsonb_build_object('marker_version', $2)"
+				  " WHERE procedure_id = $1",
+				  SPI_OK_UPDATE, lengthof(arguments), arguments);
 }
 
 /* See device_action.h. */

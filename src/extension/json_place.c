@@ -26,8 +26,15 @@ json_excerpt(const char *text)
 {
 	int			length = strlen(text);
 	int			clipped = pg_mbcliplen(text, length, NAMEDATALEN);
+	char	   *excerpt = clipped < length ? psprintf("%.*s...", clipped, text) : pstrdup(text);
 
-	return clipped < length ? psprintf("%.*s...", clipped, text) : pstrdup(text);
+	/* a message stays on its line, and does nothing to a terminal */
+	for (char *c = excerpt; *c; c++)
+	{
+		if ((unsigned char) *c < ' ' || *c == 0x7f)
+			*c = '?';
+	}
+	return excerpt;
 }
 
 static bool

@@ -9,6 +9,7 @@
 #include "device_action.h"
 #include "object_action.h"
 #include "procedure_sql.h"
+#include "template_action.h"
 
 ActionResult
 object_finish(Procedure *procedure)
@@ -48,6 +49,7 @@ static void (*const unmark_functions[]) (int64 procedure_id, ChangeList *changes
 	database_unmark,
 	table_unmark,
 	authority_unmark,
+	template_unmark,
 	device_unmark,
 	bucket_unmark,
 	partition_unmark,

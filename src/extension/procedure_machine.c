@@ -17,6 +17,7 @@
 #include "node_action.h"
 #include "object_action.h"
 #include "procedure_machine.h"
+#include "template_action.h"
 #include "utils/builtins.h"
 #include "utils/jsonb.h"
 #include "utils/numeric.h"
@@ -194,6 +195,49 @@ static const ProcedureStep machine[] = {
 	{"drop_partitions", "pre_drop", NAMED(partition_drop_commit), "committed", NAMED(object_unmark),
 	true, true, "no node serves them: delete them"},
 	{"drop_partitions", "committed", NAMED(object_finish), PROCEDURE_DONE, NO_WAY_BACK,
+	true, false, "every node knows it"},
+
+	{"create_template", "submitted", NAMED(template_create_commit), "committed", NAMED(object_undo_nothing),
+	false, true, "insert the template: no node has anything of it"},
+	{"create_template", "committed", NAMED(object_finish), PROCEDURE_DONE, NO_WAY_BACK,
+	true, false, "every node knows it"},
+
+	{"alter_template", "submitted", NAMED(template_alter_mark), "pre_alter", NAMED(object_undo_nothing),
+	false, false, "mark the template: readers of all its devices see it"},
+	{"alter_template", "pre_alter", NAMED(template_alter_commit), "committed", NAMED(object_unmark),
+	true, true, "no node has one of them cached: look whether all can have the measurements, then append"},
+	{"alter_template", "committed", NAMED(object_finish), PROCEDURE_DONE, NO_WAY_BACK,
+	true, false, "every node knows it"},
+
+	{"drop_template", "submitted", NAMED(template_drop_commit), "committed", NAMED(object_undo_nothing),
+	false, true, "delete the template, which is active on no device"},
+	{"drop_template", "committed", NAMED(object_finish), PROCEDURE_DONE, NO_WAY_BACK,
+	true, false, "every node knows it"},
+
+	{"set_template", "submitted", NAMED(template_set_commit), "committed", NAMED(object_undo_nothing),
+	false, true, "let it be activated below the path"},
+	{"set_template", "committed", NAMED(object_finish), PROCEDURE_DONE, NO_WAY_BACK,
+	true, false, "every node knows it"},
+
+	{"unset_template", "submitted", NAMED(template_unset_commit), "committed", NAMED(object_undo_nothing),
+	false, true, "no longer, unless it is active there"},
+	{"unset_template", "committed", NAMED(object_finish), PROCEDURE_DONE, NO_WAY_BACK,
+	true, false, "every node knows it"},
+
+	{"activate_template", "submitted", NAMED(template_activate_mark), "pre_alter", NAMED(object_undo_nothing),
+	false, false, "mark the devices; insert those that are not there, with their markers"},
+	{"activate_template", "pre_alter", NAMED(template_activate_commit), "committed", NAMED(object_unmark),
+	true, true, "no node has one cached: they have the template"},
+	{"activate_template", "committed", NAMED(object_finish), PROCEDURE_DONE, NO_WAY_BACK,
+	true, false, "every node knows it"},
+
+	{"deactivate_template", "submitted", NAMED(template_deactivate_mark), "pre_alter", NAMED(object_undo_nothing),
+	false, false, "mark the device, or the pattern: readers of all that match see it"},
+	{"deactivate_template", "pre_alter", NAMED(template_deactivate_begin), "deactivating", NAMED(object_unmark),
+	true, true, "no node has one cached: take it from the first"},
+	{"deactivate_template", "deactivating", NAMED(template_deactivate_continue), "committed", NO_WAY_BACK,
+	false, false, "take it from the others in batches, then take the marker away"},
+	{"deactivate_template", "committed", NAMED(object_finish), PROCEDURE_DONE, NO_WAY_BACK,
 	true, false, "every node knows it"},
 
 	{"remove_node", "submitted", NAMED(node_remove_mark), "leaving", NAMED(object_undo_nothing),

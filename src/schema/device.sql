@@ -7,13 +7,15 @@ CREATE TABLE amoro_meta.device
 	device_path		text NOT NULL,
 	state			text NOT NULL CHECK (state IN ('normal', 'pre_create', 'pre_alter', 'pre_drop')),
 	procedure_id	bigint,
-	definition		jsonb NOT NULL,
+	definition		jsonb NOT NULL,			-- its own measurements
+	template_id		bigint,					-- whose measurements it has as well
 	version			bigint NOT NULL,
 	CHECK ((state = 'normal') = (procedure_id IS NULL))
 );
 COMMENT ON TABLE amoro_meta.device IS 'devices; a state other than normal is the marker of the procedure that works on it';
 -- Byte by byte, so that all paths of a pattern that begins with names are a range, whatever the collation of the database.
 CREATE UNIQUE INDEX device_path ON amoro_meta.device (database_id, device_path text_pattern_ops);
+CREATE INDEX device_template_id ON amoro_meta.device (template_id) WHERE template_id IS NOT NULL;
 CREATE INDEX device_procedure_id ON amoro_meta.device (procedure_id) WHERE procedure_id IS NOT NULL;
 SELECT pg_catalog.pg_extension_config_dump('amoro_meta.device', '');
 
@@ -252,7 +254,8 @@ BEGIN
 	END IF;
 	PERFORM amoro_meta.require_device(submission.object_id, catalog_name, database_name, pattern);
 	IF pattern NOT LIKE '%*%' THEN
-		PERFORM amoro_meta.altered_device(v.definition, NULL, changes) FROM amoro_meta.device v WHERE v.device_id = submission.object_id;
+		PERFORM amoro_meta.altered_device(v.definition, t.definition, changes)
+			FROM amoro_meta.device v LEFT JOIN amoro_meta.template t USING (template_id) WHERE v.device_id = submission.object_id;
 	END IF;
 	RETURN amoro_meta.set_procedure_object(submission.procedure_id, submission.object_id,
 		jsonb_build_object('database_id', submission.database_id, 'pattern', pattern, 'changes', changes));
@@ -298,41 +301,56 @@ COMMENT ON FUNCTION drop_devices(text, text, text, boolean, uuid, interval) IS
 	'Errors: 42704 no such device, AM401 a procedure works on one that matches or on the database, AM005, 22004, 22023, 25006';
 REVOKE ALL ON FUNCTION drop_devices(text, text, text, boolean, uuid, interval) FROM PUBLIC;
 
+-- A device has its own measurements and those of the template that is active on it.
 CREATE FUNCTION amoro_meta.device_document(catalog_name text, database_name text, device_path text, device_id bigint, version bigint,
-										   definition jsonb) RETURNS text
+										   definition jsonb, template_name text, template jsonb) RETURNS text
 	LANGUAGE sql STABLE PARALLEL SAFE
 	RETURN json_build_object('catalog', catalog_name, 'database', database_name, 'device', device_path, 'device_id', device_id,
-							 'version', version, 'aligned', definition->'aligned',
-							 'measurement_count', jsonb_array_length(definition->'measurements'),
-							 'measurements', definition->'measurements')::text;
-COMMENT ON FUNCTION amoro_meta.device_document(text, text, text, bigint, bigint, jsonb) IS 'what a node serves of a device';
-REVOKE ALL ON FUNCTION amoro_meta.device_document(text, text, text, bigint, bigint, jsonb) FROM PUBLIC;
+		'version', version, 'aligned', definition->'aligned', 'template', template_name,
+		'template_measurement_count', coalesce(jsonb_array_length(template->'measurements'), 0),
+		'measurement_count', jsonb_array_length(definition->'measurements') + coalesce(jsonb_array_length(template->'measurements'), 0),
+		'measurements', (definition->'measurements') || coalesce(template->'measurements', '[]'))::text;
+COMMENT ON FUNCTION amoro_meta.device_document(text, text, text, bigint, bigint, jsonb, text, jsonb) IS 'what a node serves of a device';
+REVOKE ALL ON FUNCTION amoro_meta.device_document(text, text, text, bigint, bigint, jsonb, text, jsonb) FROM PUBLIC;
 
--- The marker of a device is that of a database that comes or goes, its own, or that of a pattern.
-CREATE VIEW devices AS
+-- The marker of a device is that of a database that comes or goes, its own, that of a pattern, or that of its template.
+CREATE VIEW amoro_meta.device_state AS
 	SELECT c.catalog_name, d.database_name, v.device_path, v.device_id,
-		CASE WHEN d.state IN ('pre_create', 'pre_drop') THEN d.state ELSE coalesce(nullif(v.state, 'normal'), p.state, 'normal') END AS state,
-		CASE WHEN d.state IN ('pre_create', 'pre_drop') THEN d.procedure_id ELSE coalesce(v.procedure_id, p.procedure_id) END AS procedure_id,
-		v.definition, v.version
+		CASE WHEN d.state IN ('pre_create', 'pre_drop') THEN d.state
+			ELSE coalesce(nullif(v.state, 'normal'), p.state, t.state, 'normal') END AS state,
+		CASE WHEN d.state IN ('pre_create', 'pre_drop') THEN d.procedure_id
+			ELSE coalesce(v.procedure_id, p.procedure_id, t.procedure_id) END AS procedure_id,
+		v.definition, t.template_name, t.definition AS template, greatest(v.version, t.version) AS version
 	FROM amoro_meta.catalog c JOIN amoro_meta.database d ON d.catalog_id = c.catalog_id
 		JOIN amoro_meta.device v ON v.database_id = d.database_id
+		LEFT JOIN amoro_meta.template t ON t.template_id = v.template_id
 		LEFT JOIN LATERAL (SELECT m.state, m.procedure_id FROM amoro_meta.device_pattern m
 			WHERE m.database_id = v.database_id AND amoro_meta.device_paths_overlap(m.pattern, v.device_path) LIMIT 1) p ON true;
+COMMENT ON VIEW amoro_meta.device_state IS 'devices with the template that is active on each, and the marker that its readers see';
+
+CREATE VIEW devices AS
+	SELECT s.catalog_name, s.database_name, s.device_path, s.device_id, s.state, s.procedure_id, s.definition, s.template_name, s.version
+	FROM amoro_meta.device_state s;
 COMMENT ON VIEW devices IS
-	'devices; a state other than normal is the marker of the procedure that works on one, on a pattern that it matches, or on its database';
+	'devices; definition: their own measurements; template_name: the template that is active. A state other than normal is the marker of the '
+	'procedure that works on one, on a pattern that it matches, on its template or on its database';
 
 CREATE VIEW measurements AS
-	SELECT v.catalog_name, v.database_name, v.device_path, m.measurement, m.ordinal, m.type, m.encoding, m.compression, m.alias,
-		m.tags, m.attributes, v.state
-	FROM devices v CROSS JOIN LATERAL ROWS FROM (jsonb_to_recordset(v.definition->'measurements') AS
-		(name text, type text, encoding text, compression text, alias text, tags jsonb, attributes jsonb)) WITH ORDINALITY
-		m (measurement, type, encoding, compression, alias, tags, attributes, ordinal);
-COMMENT ON VIEW measurements IS 'measurements of devices, in their order; state is that of the device';
+	SELECT s.catalog_name, s.database_name, s.device_path, m.name AS measurement, o.ordinal, m.type, m.encoding, m.compression, m.alias,
+		m.tags, m.attributes, CASE WHEN o.ordinal > jsonb_array_length(s.definition->'measurements') THEN s.template_name END AS template_name, s.state
+	FROM amoro_meta.device_state s
+		CROSS JOIN LATERAL jsonb_array_elements((s.definition->'measurements') || coalesce(s.template->'measurements', '[]'))
+			WITH ORDINALITY o (measurement, ordinal)
+		CROSS JOIN LATERAL jsonb_to_record(o.measurement) AS
+			m (name text, type text, encoding text, compression text, alias text, tags jsonb, attributes jsonb);
+COMMENT ON VIEW measurements IS
+	'measurements of devices, their own and then those of the template that is active (template_name), in their order; state is that of the device';
 
 CREATE VIEW amoro_meta.device_object AS
-	SELECT 'device' AS kind, v.catalog_name, v.database_name, v.device_path AS object_name, v.device_id AS object_id, v.state, v.version,
-		amoro_meta.device_document(v.catalog_name, v.database_name, v.device_path, v.device_id, v.version, v.definition) AS document
-	FROM devices v;
+	SELECT 'device' AS kind, s.catalog_name, s.database_name, s.device_path AS object_name, s.device_id AS object_id, s.state, s.version,
+		amoro_meta.device_document(s.catalog_name, s.database_name, s.device_path, s.device_id, s.version, s.definition,
+			s.template_name, s.template) AS document
+	FROM amoro_meta.device_state s;
 COMMENT ON VIEW amoro_meta.device_object IS 'devices as nodes load them, with the marker and the document they serve';
 
 INSERT INTO amoro_meta.access_rule (access_kind, object_kind, object_name)

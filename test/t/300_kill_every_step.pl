@@ -16,6 +16,9 @@ my $round = 0;
 
 my $two_devices = q{create_devices('lake', 'd', '[{"path": "root.NAME.a", "measurements": [{"name": "m", "type": "INT32"}]},
 	{"path": "root.NAME.b", "measurements": [{"name": "m", "type": "INT32"}]}]')};
+my $template = q{create_template('lake', 'd', 'NAME', '{"measurements": [{"name": "m", "type": "INT32"}]}')};
+my @active_template = (q{set_template('lake', 'd', 'NAME', 'root.NAME')},
+	q{activate_template('lake', 'd', 'NAME', '{root.NAME.a,root.NAME.b}')});
 
 sub query { return $server->safe_psql('postgres', $_[0]) }
 
@@ -124,6 +127,43 @@ my %scenario = (
 		submit => q{alter_device('lake', 'd', 'root.NAME.*', '[{"op": "set_alias", "measurement": "m", "alias": "n"}]')},
 		done => q{(SELECT count(*) = 2 FROM measurements WHERE device_path LIKE 'root.NAME.%' AND alias = 'n')},
 		rollback => 'device rollback'
+	},
+	create_template => {
+		submit => $template,
+		done => q{EXISTS (SELECT FROM templates WHERE template_name = 'NAME')}
+	},
+	alter_template => {
+		before => [ $template, @active_template ],
+		submit => q{alter_template('lake', 'd', 'NAME', '[{"op": "add_measurement", "name": "late", "type": "INT32"}]')},
+		done => q{(SELECT count(*) = 2 FROM measurements WHERE device_path LIKE 'root.NAME.%' AND measurement = 'late')},
+		rollback => 'template rollback'
+	},
+	set_template => {
+		before => [$template],
+		submit => $active_template[0],
+		done => q{(SELECT set_paths = '{root.NAME}' FROM templates WHERE template_name = 'NAME')}
+	},
+	activate_template => {
+		before => [ $template, $active_template[0], q{create_device('lake', 'd', 'root.NAME.a', '{"measurements": [{"name": "own", "type": "INT32"}]}')} ],
+		submit => $active_template[1],
+		done => q{(SELECT device_count = 2 FROM templates WHERE template_name = 'NAME')},
+		rollback => 'device rollback, device rollback'
+	},
+	deactivate_template => {
+		before => [ $template, @active_template ],
+		submit => q{deactivate_template('lake', 'd', 'NAME', 'root.NAME.**')},
+		done => q{NOT EXISTS (SELECT FROM devices WHERE device_path LIKE 'root.NAME.%')},
+		rollback => 'device rollback'
+	},
+	unset_template => {
+		before => [ $template, $active_template[0] ],
+		submit => q{unset_template('lake', 'd', 'NAME', 'root.NAME')},
+		done => q{(SELECT set_paths = '{}' FROM templates WHERE template_name = 'NAME')}
+	},
+	drop_template => {
+		before => [$template],
+		submit => q{drop_template('lake', 'd', 'NAME')},
+		done => q{NOT EXISTS (SELECT FROM templates WHERE template_name = 'NAME')}
 	},
 	drop_devices => {
 		before => [$two_devices],

@@ -53,6 +53,7 @@ UNION ALL SELECT 'never committed: ' || table_name FROM amoro_meta.table_metadat
 UNION ALL SELECT 'never committed: ' || database_name FROM amoro_meta.database WHERE version = 0
 UNION ALL SELECT 'marked: ' || device_path FROM amoro_meta.device WHERE state <> 'normal' OR version = 0
 UNION ALL SELECT 'marked: ' || pattern FROM amoro_meta.device_pattern
+UNION ALL SELECT 'marked: ' || template_name FROM amoro_meta.template WHERE state <> 'normal' OR version = 0
 UNION ALL SELECT 'runtime of ' || i FROM unnest((SELECT table_ids FROM amoro_meta.stale_runtimes(0, 100000))) i
 UNION ALL SELECT 'without a version: ' || principal_name FROM amoro_meta.principal WHERE version = 0
 UNION ALL SELECT 'a password: ' || procedure_id FROM amoro_meta.procedure WHERE arguments ? 'secret'
