@@ -140,6 +140,68 @@ test_a_change_takes_the_bucket_away(void **state)
 	}
 }
 
+static AmoroResult called_back;
+
+static void
+note_result(void *argument, AmoroResult result, AmoroEntry *entry, AmoroTicket ticket)
+{
+	called_back = result;
+	amoro_entry_release(entry);
+}
+
+/* Fenced, a slot or a bucket is told on no way in: from memory, by loading, by a load that was under way, by an old ticket. */
+static void
+test_no_way_in_without_a_lease(void **state)
+{
+	static const AmoroCacheKind kinds[] = {AMORO_CACHE_PARTITION, AMORO_CACHE_BUCKET};
+
+	for (int i = 0; i < 2; i++)
+	{
+		AmoroKey	key = {"c", "7", kinds[i] == AMORO_CACHE_PARTITION ? "7" : NULL};
+		LookupAnswer answer = {.found = true, .state = "normal", .document = "{}", .document_size = 2};
+		World	   *world = active_world();
+		AmoroNode  *node = world->node;
+		AmoroEntry *entry;
+		AmoroTicket ticket;
+		AmoroTicket late;
+		AmoroResult result;
+		KeyParts	parts;
+		LoadNote	note;
+
+		assert_true(key_parts(&parts, kinds[i], &key, node->cache.seed));
+		entry = entry_create(kinds[i], &parts, "{}", 2, 1);
+		assert_true(cache_store(&node->cache, &node->lease, &parts, entry, node->lease.generation,
+								cache_generation(&node->cache, cache_ticket_hash(&parts))));
+		amoro_entry_release(entry);
+		assert_int_equal(amoro_cache_peek(node, kinds[i], &key, &entry, &ticket), AMORO_OK);
+		amoro_entry_release(entry);
+		assert_true(load_begin(&node->lease, &node->cache, &parts, &note));
+
+		world_stop_node(world, world->server.lease_us + 1000000);
+		assert_int_equal(amoro_cache_peek(node, kinds[i], &key, &entry, &late), AMORO_FENCED);
+		assert_null(entry);
+		assert_int_equal(amoro_cache_get(node, kinds[i], &key, &entry, &late), AMORO_FENCED);
+		assert_null(entry);
+		called_back = AMORO_OK;
+		amoro_cache_load(node, kinds[i], &key, note_result, NULL);
+		assert_int_equal(called_back, AMORO_FENCED);
+		assert_int_equal(amoro_ticket_check(node, &ticket), AMORO_FENCED);
+		answer.term = node->lease.term;
+		answer.metadata_version = node->lease.applied_version;
+		assert_int_equal(load_finish(&node->lease, &node->cache, kinds[i], &parts, &note, &answer, &result, &entry, &late),
+						 LOAD_ANSWERED);
+		assert_int_equal(result, AMORO_FENCED);
+		assert_null(entry);
+		assert_int_equal(amoro_bucket_owned(node, "c", 7, &late), AMORO_FENCED);
+
+		/* back, it has forgotten what it knew, and the ticket of before is worth nothing */
+		world_run(world, 3000000);
+		assert_int_equal(amoro_cache_peek(node, kinds[i], &key, &entry, &late), AMORO_MISS);
+		assert_int_equal(amoro_ticket_check(node, &ticket), AMORO_FENCED);
+		world_destroy(world);
+	}
+}
+
 static void
 test_no_such_bucket(void **state)
 {
@@ -163,6 +225,7 @@ main(void)
 		cmocka_unit_test(test_the_owner_is_a_process),
 		cmocka_unit_test(test_no_bucket_without_a_lease),
 		cmocka_unit_test(test_a_change_takes_the_bucket_away),
+		cmocka_unit_test(test_no_way_in_without_a_lease),
 		cmocka_unit_test(test_no_such_bucket),
 	};
 

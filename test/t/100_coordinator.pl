@@ -124,7 +124,7 @@ $term = $server->coordinator->{term};
 # … and while there is nothing to do it writes nothing, nor do its sweeps. Nobody else does: autovacuum is off, and VACUUM
 # leaves no reader a hint to set, which with checksums is WAL
 $server->configure(autovacuum => 'off',
-	map { ("amoro_meta.$_" => '200ms') } qw(blocker_timeout optimizing_check_interval refresh_interval));
+	map { ("amoro_meta.$_" => '200ms') } qw(assignment_interval blocker_timeout optimizing_check_interval refresh_interval));
 poll('autovacuum is at rest', sub { $server->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'autovacuum worker'") == 0 });
 $server->safe_psql('postgres', 'VACUUM');
 my $idle = sub { return split /\|/, $server->safe_psql('postgres',

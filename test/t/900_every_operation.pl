@@ -157,6 +157,40 @@ my @operations = (
 		call => q{revoke_privilege('{INSERT}', 'NAME', 'c', 'd', 't')},
 		look => [ [ '/v1/privileges/NAME?privilege=INSERT&catalog=c&database=d&table=t', qr/true/, qr/false/ ] ],
 	},
+	{
+		name => 'create_service_buckets',
+		call => q{create_service_buckets('NAME', 2, 'nobody')},
+		look => [ [ '/v1/buckets/NAME/1', 404, qr/"owner" ?: ?null/ ] ],
+		seen => q{(SELECT count(*) = 2 FROM service_buckets WHERE service = 'NAME')}
+	},
+	{
+		name => 'drop_service_buckets',
+		before => [q{create_service_buckets('NAME', 2, 'nobody')}],
+		call => q{drop_service_buckets('NAME')},
+		look => [ [ '/v1/buckets/NAME/1', qr/"bucket" ?: ?1/, 404 ] ],
+		seen => q{NOT EXISTS (SELECT FROM service_buckets WHERE service = 'NAME')}
+	},
+	{
+		name => 'create_partitions',
+		before => [q{create_database('c', 'NAME')}],
+		call => q{create_partitions('c', 'NAME', 3, 2)},
+		look => [ [ '/v1/partitions/c/NAME/1', 404, qr/"slot" ?: ?1,/ ] ],
+		seen => q{(SELECT count(*) = 3 FROM partitions WHERE database_name = 'NAME')}
+	},
+	{
+		name => 'move_partition',
+		before => [ q{create_database('c', 'NAME')}, q{create_partitions('c', 'NAME', 2)},
+			q{move_partition('c', 'NAME', (SELECT slot FROM partitions WHERE database_name = 'NAME' AND node_names = '{n2}'), 'n2', 'n1')} ],
+		call => q{move_partition('c', 'NAME', 0, 'n1', 'n2')},
+		look => [ [ '/v1/partitions/c/NAME/0', qr/"nodes" ?: ?\["n1"\]/, qr/"nodes" ?: ?\["n2"\]/ ] ],
+	},
+	{
+		name => 'drop_partitions',
+		before => [ q{create_database('c', 'NAME')}, q{create_partitions('c', 'NAME', 3, 2)} ],
+		call => q{drop_partitions('c', 'NAME')},
+		look => [ [ '/v1/partitions/c/NAME/1', qr/"slot" ?: ?1,/, 404 ] ],
+		seen => q{NOT EXISTS (SELECT FROM partitions WHERE database_name = 'NAME')}
+	},
 );
 
 my $server = AmoroCluster->create('main');
