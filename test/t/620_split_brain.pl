@@ -61,7 +61,11 @@ for my $node (@node{qw(n1 n3)})
 like($node{n2}->status->{reason}, qr/synchronous standby/, 'n2 says why it is fenced');
 my $fences = $node{n1}->status->{fences};
 my $sessions = q{FROM pg_stat_activity WHERE query ~ 'node_heartbeat|activate_node|metadata_lookup' AND pid <> pg_backend_pid()};
-cmp_ok($new->safe_psql('postgres', "SELECT count(pg_terminate_backend(pid, 1000)) $sessions"), '>=', 2, 'nodes lose their connections') for 1 .. 3;
+for (1 .. 3)
+{
+	poll('two nodes are connected', sub { $new->safe_psql('postgres', "SELECT count(*) $sessions") >= 2 });
+	cmp_ok($new->safe_psql('postgres', "SELECT count(pg_terminate_backend(pid, 1000)) $sessions"), '>=', 2, 'nodes lose their connections');
+}
 $node{n1}->wait_for_serving;
 sleep 0.5;
 $node{n1}->wait_for_serving;

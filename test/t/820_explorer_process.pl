@@ -123,7 +123,8 @@ is($server->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE b
 # D05, D19: a name server that never answers
 AmoroCatalog::create($server, 'hang', 'http://hang.test/');
 poll('the name is being resolved', sub { -s $noted });
-is(slurp_file($noted), "open signals: 0\n", 'no signal reaches the thread that waits for it');
+# newer versions of libcurl ask for each family of addresses in a thread of its own
+like(slurp_file($noted), qr/\A(?:open signals: 0\n)+\z/, 'no signal reaches the thread that waits for it');
 is(AmoroCatalog::explore($server, 'good', 20)->{last_error}, '', 'others are explored meanwhile');
 $pid = $server->safe_psql('postgres', 'SELECT amoro_meta.explorer_pid()');
 $took = $server->elapsed(sub { $server->safe_psql('postgres', "SELECT pg_terminate_backend($pid)"); gone($pid) });
