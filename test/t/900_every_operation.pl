@@ -16,6 +16,8 @@ use Time::HiRes qw(sleep time);
 
 my $columns = q('{"format": "iceberg", "columns": [{"name": "a", "type": "int"}, {"name": "b", "type": "string"}]}');
 
+my $measurements = q{'{"measurements": [{"name": "speed", "type": "INT32"}, {"name": "heat", "type": "FLOAT"}]}'};
+
 # name: of the operation, and in the names of what it works on.
 # before: calls that are made, one after the other, while all nodes are well.
 # call: the operation itself.
@@ -190,6 +192,48 @@ my @operations = (
 		call => q{drop_partitions('c', 'NAME')},
 		look => [ [ '/v1/partitions/c/NAME/1', qr/"slot" ?: ?1,/, 404 ] ],
 		seen => q{NOT EXISTS (SELECT FROM partitions WHERE database_name = 'NAME')}
+	},
+	{
+		name => 'create_device',
+		call => qq{create_device('c', 'd', 'root.NAME.a', $measurements)},
+		look => [ [ '/v1/devices/c/d/root.NAME.a', 404, qr/"device" ?: ?"root.NAME.a"/ ] ],
+		seen => q{EXISTS (SELECT FROM devices WHERE device_path = 'root.NAME.a' AND state = 'normal')}
+	},
+	{
+		name => 'delete_timeseries',
+		before => [ qq{create_device('c', 'd', 'root.NAME.a', $measurements)}, qq{create_device('c', 'd', 'root.NAME.b', $measurements)} ],
+		call => q{alter_device('c', 'd', 'root.NAME.*', '[{"op": "drop_measurement", "measurement": "heat"}]')},
+		look => [ map { [ "/v1/devices/c/d/root.NAME.$_", qr/"heat"/, qr/"speed"(?!.*"heat")/ ] } 'a', 'b' ],
+		seen => q{(SELECT count(*) = 2 FROM measurements WHERE device_path LIKE 'root.NAME.%' AND measurement = 'speed')}
+	},
+	{
+		name => 'drop_devices',
+		before => [ qq{create_device('c', 'd', 'root.NAME.a', $measurements)}, qq{create_device('c', 'd', 'root.NAME.b.c', $measurements)} ],
+		call => q{drop_devices('c', 'd', 'root.NAME.**')},
+		look => [ map { [ "/v1/devices/c/d/root.NAME.$_", qr/"heat"/, 404 ] } 'a', 'b.c' ],
+		seen => q{NOT EXISTS (SELECT FROM devices WHERE device_path LIKE 'root.NAME.%')}
+	},
+	{
+		name => 'alter_template',
+		before => [ qq{create_template('c', 'd', 'NAME', $measurements)}, q{set_template('c', 'd', 'NAME', 'root.NAME')},
+			q{activate_template('c', 'd', 'NAME', '{root.NAME.a}')} ],
+		call => q{alter_template('c', 'd', 'NAME', '[{"op": "add_measurement", "name": "fresh", "type": "INT32"}]')},
+		look => [ [ '/v1/devices/c/d/root.NAME.a', qr/"heat"(?!.*"fresh")/, qr/"fresh"/ ] ],
+	},
+	{
+		name => 'activate_template',
+		before => [ qq{create_template('c', 'd', 'NAME', $measurements)}, q{set_template('c', 'd', 'NAME', 'root.NAME')} ],
+		call => q{activate_template('c', 'd', 'NAME', '{root.NAME.a}')},
+		look => [ [ '/v1/devices/c/d/root.NAME.a', 404, qr/"template" ?: ?"NAME"/ ] ],
+	},
+	{
+		name => 'deactivate_template',
+		before => [ qq{create_template('c', 'd', 'NAME', $measurements)}, q{set_template('c', 'd', 'NAME', 'root.NAME')},
+			q{create_device('c', 'd', 'root.NAME.own', '{"measurements": [{"name": "own", "type": "INT32"}]}')},
+			q{activate_template('c', 'd', 'NAME', '{root.NAME.a,root.NAME.own}')} ],
+		call => q{deactivate_template('c', 'd', 'NAME', 'root.NAME.**')},
+		look => [ [ '/v1/devices/c/d/root.NAME.a', qr/"heat"/, 404 ], [ '/v1/devices/c/d/root.NAME.own', qr/"heat"/, qr/"own"(?!.*"heat")/ ] ],
+		seen => q{(SELECT device_count = 0 FROM templates WHERE template_name = 'NAME')}
 	},
 );
 
