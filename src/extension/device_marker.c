@@ -52,7 +52,10 @@ device_require_unmarked(const Procedure *procedure, int64 database_id)
 		device_raise_in_transition(procedure, result_text(0, 1), result_bigint(0, 2));
 }
 
-/* A procedure that works on something that matches the pattern is in the way. */
+/*
+ * A procedure that works on something that matches the pattern is in the way. From the few procedures to their devices:
+ * the planner may take "has a marker" for what most of a million devices have.
+ */
 static void
 require_unmarked_pattern(const Procedure *procedure, int64 database_id, const char *pattern)
 {
@@ -61,9 +64,11 @@ require_unmarked_pattern(const Procedure *procedure, int64 database_id, const ch
 	if (procedure_sql("SELECT m.pattern, m.procedure_id FROM amoro_meta.device_pattern m"
 					  " WHERE m.database_id = $1 AND amoro_meta.device_paths_overlap(m.pattern, $2)"
 					  " UNION ALL"
-					  " SELECT v.device_path, v.procedure_id FROM amoro_meta.device v"
-					  " WHERE v.procedure_id IS NOT NULL AND v.database_id = $1"
-					  " AND amoro_meta.device_paths_overlap(v.device_path, $2) LIMIT 1",
+					  " SELECT v.device_path, v.procedure_id FROM amoro_meta.procedure p CROSS JOIN LATERAL"
+					  "  (SELECT v.device_path, v.procedure_id FROM amoro_meta.device v"
+					  "   WHERE v.procedure_id = p.procedure_id AND v.database_id = $1"
+					  "   AND amoro_meta.device_paths_overlap(v.device_path, $2) LIMIT 1) v"
+					  " WHERE p.outcome IS NULL LIMIT 1",
 					  SPI_OK_SELECT, lengthof(arguments), arguments) > 0)
 		device_raise_in_transition(procedure, result_text(0, 1), result_bigint(0, 2));
 }
