@@ -52,9 +52,13 @@ END;
 $$;
 CREATE PROCEDURE pg_temp.balance() LANGUAGE plpgsql AS $$
 BEGIN
-	PERFORM balance_buckets();
-	COMMIT;
-	CALL pg_temp.settle();
+	-- the coordinator may be at it as well, and then one of the two has nothing to do
+	LOOP
+		PERFORM balance_buckets();
+		COMMIT;
+		CALL pg_temp.settle();
+		EXIT WHEN NOT EXISTS (SELECT FROM amoro_meta.bucket_service s, amoro_meta.planned_buckets(s.service_id));
+	END LOOP;
 END;
 $$;
 -- a node that holds a lease; the incarnation is that of its name and a number
