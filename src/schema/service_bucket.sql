@@ -182,7 +182,12 @@ DECLARE
 	submission record;
 	submitted bigint := 0;
 BEGIN
-	PERFORM amoro_meta.require_read_committed('balance buckets'), amoro_meta.note_absent_nodes();
+	PERFORM amoro_meta.require_read_committed('balance buckets');
+	-- one at a time, and nobody waits for the other: what it writes is of all services
+	IF NOT pg_try_advisory_xact_lock(1095565317, 0) THEN
+		RETURN 0;
+	END IF;
+	PERFORM amoro_meta.note_absent_nodes();
 	FOR target IN SELECT s.service_id, s.service FROM amoro_meta.bucket_service s ORDER BY s.service_id LOOP
 		CONTINUE WHEN NOT EXISTS (SELECT FROM amoro_meta.planned_buckets(target.service_id));
 		PERFORM FROM amoro_meta.bucket_service s WHERE s.service_id = target.service_id FOR NO KEY UPDATE SKIP LOCKED;
