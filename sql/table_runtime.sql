@@ -131,8 +131,26 @@ UPDATE amoro_meta.table_metadata SET definition = jsonb_set(definition, '{proper
 DELETE FROM amoro_meta.table_runtime WHERE table_name = 'on';
 CALL pg_temp.refresh_until($$(SELECT count(*) = 3 AND count(refresh_error) = 1 FROM table_runtimes)$$);
 SELECT table_name, refresh_error FROM table_runtimes WHERE refresh_error IS NOT NULL;
+SELECT errors, row_errors > 0 AS of_rows, last_error_code, last_error FROM amoro_stat_sweep WHERE sweep_name = 'refresh_table_runtimes';
 ALTER TABLE amoro_meta.table_runtime DROP CONSTRAINT bad_luck;
 CALL pg_temp.refresh_until($$(SELECT count(refresh_error) = 0 AND count(*) FILTER (WHERE config ? 'bad') = 1 FROM table_runtimes)$$);
+
+-- so is what goes wrong with many at once and with none of them alone: each is put right, and the error is counted
+SELECT amoro_stat_reset();
+CREATE FUNCTION one_at_a_time() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	IF (SELECT count(*) FROM renewed) > 1 THEN
+		RAISE 'not so many';
+	END IF;
+	RETURN NULL;
+END;
+$$;
+CREATE TRIGGER one_at_a_time AFTER UPDATE ON amoro_meta.table_runtime REFERENCING NEW TABLE AS renewed FOR EACH STATEMENT EXECUTE FUNCTION one_at_a_time();
+SELECT alter_catalog('lake', '{"table.many": "x"}');
+CALL pg_temp.refresh_until($$(SELECT count(*) FILTER (WHERE config ? 'many') >= 2 FROM table_runtimes WHERE refresh_error IS NULL)$$);
+SELECT errors, row_errors > 0 AS of_rows, last_error_code, last_error FROM amoro_stat_sweep WHERE sweep_name = 'refresh_table_runtimes';
+DROP FUNCTION one_at_a_time() CASCADE;
+SELECT amoro_stat_reset();
 
 -- the plans are walks along indexes, however few rows there are now
 BEGIN;

@@ -81,6 +81,7 @@ typedef struct SweepStatus
 	int64		runs;
 	int64		rows;
 	int64		errors;
+	int64		row_errors;		/* that a run has left behind, and gone on */
 	int32		consecutive_failures;
 	int32		last_error_code;
 	TimestampTz last_error_at;

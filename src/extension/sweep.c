@@ -28,7 +28,7 @@
 #define LONGEST_RUN_MS 5000
 #define FIRST_DELAY_US INT64CONST(1000000)
 #define LONGEST_DELAY_US (300 * INT64CONST(1000000))
-#define STATUS_COLUMNS 12
+#define STATUS_COLUMNS 13
 
 typedef struct Sweep
 {
@@ -114,6 +114,14 @@ first_due(LeaseTime now, LeaseTime *due_at)
 	return first;
 }
 
+static void
+record_error(SweepStatus *status, int code, const char *message)
+{
+	status->last_error_code = code;
+	status->last_error_at = GetCurrentTimestamp();
+	strlcpy(status->last_error, message, sizeof(status->last_error));
+}
+
 /* Records what became of a run; true when it failed in another way than the time before. */
 static bool
 record(int index, const SweepRun *work, const ErrorData *error, LeaseTime began)
@@ -142,9 +150,7 @@ record(int index, const SweepRun *work, const ErrorData *error, LeaseTime began)
 		status->due_at = now + Max(interval_us, Min(FIRST_DELAY_US << Min(status->consecutive_failures, 10), LONGEST_DELAY_US));
 		status->errors++;
 		status->consecutive_failures++;
-		status->last_error_code = error->sqlerrcode;
-		status->last_error_at = status->last_run_at;
-		strlcpy(status->last_error, error->message ? error->message : "", sizeof(status->last_error));
+		record_error(status, error->sqlerrcode, error->message ? error->message : "");
 	}
 	LWLockRelease(AmoroShared->lock);
 	return news;
@@ -228,26 +234,56 @@ sweep_install_callbacks(void)
 }
 
 PG_FUNCTION_INFO_V1(amoro_meta_request_sweep);
+PG_FUNCTION_INFO_V1(amoro_meta_count_row_error);
 PG_FUNCTION_INFO_V1(amoro_meta_sweep_batch);
 PG_FUNCTION_INFO_V1(amoro_meta_sweeps);
+
+static int
+sweep_index(const char *name)
+{
+	for (int i = 0; i < lengthof(sweeps); i++)
+	{
+		if (strcmp(sweeps[i].name, name) == 0)
+			return i;
+	}
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			 errmsg("there is no sweep of that name")));
+	return -1;					/* keep compiler quiet */
+}
 
 /* amoro_meta_request_sweep(name) makes the commit of this transaction wake the coordinator for that sweep. */
 Datum
 amoro_meta_request_sweep(PG_FUNCTION_ARGS)
 {
-	char	   *name = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	requested |= 1U << sweep_index(text_to_cstring(PG_GETARG_TEXT_PP(0)));
+	PG_RETURN_VOID();
+}
 
-	for (int i = 0; i < lengthof(sweeps); i++)
+/* amoro_meta_count_row_error(name, code, message) records an error that a sweep goes on after; it is not transactional. */
+Datum
+amoro_meta_count_row_error(PG_FUNCTION_ARGS)
+{
+	int			index = sweep_index(text_to_cstring(PG_GETARG_TEXT_PP(0)));
+	char	   *code = text_to_cstring(PG_GETARG_TEXT_PP(1));
+	char	   *message = text_to_cstring(PG_GETARG_TEXT_PP(2));
+	DatabaseEntry *entry;
+
+	if (strlen(code) != 5)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("an error code has five characters")));
+	if (AmoroShared == NULL)
+		PG_RETURN_VOID();
+	LWLockAcquire(AmoroShared->lock, LW_EXCLUSIVE);
+	entry = database_entry_find(MyDatabaseId);
+	if (entry != NULL)
 	{
-		if (strcmp(sweeps[i].name, name) == 0)
-		{
-			requested |= 1U << i;
-			PG_RETURN_VOID();
-		}
+		entry->sweeps[index].row_errors++;
+		record_error(&entry->sweeps[index], MAKE_SQLSTATE(code[0], code[1], code[2], code[3], code[4]), message);
 	}
-	ereport(ERROR,
-			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-			 errmsg("there is no sweep of that name")));
+	LWLockRelease(AmoroShared->lock);
+	PG_RETURN_VOID();
 }
 
 /* How many rows one call of a sweep treats at most; that many mean that there may be more. */
@@ -264,6 +300,7 @@ put_status(ReturnSetInfo *result, const Sweep *sweep, const SweepStatus *status)
 		CStringGetTextDatum(sweep->name), Int64GetDatum(*sweep->interval_ms),
 		TimestampTzGetDatum(status->last_run_at), Int64GetDatum(status->last_duration_us), Int64GetDatum(status->last_rows),
 		Int64GetDatum(status->runs), Int64GetDatum(status->rows), Int64GetDatum(status->errors),
+		Int64GetDatum(status->row_errors),
 		Int32GetDatum(status->consecutive_failures), CStringGetTextDatum(unpack_sql_state(status->last_error_code)),
 		CStringGetTextDatum(status->last_error), TimestampTzGetDatum(status->last_error_at)
 	};
@@ -271,7 +308,7 @@ put_status(ReturnSetInfo *result, const Sweep *sweep, const SweepStatus *status)
 
 	StaticAssertStmt(lengthof(values) == STATUS_COLUMNS, "a value for each column");
 	nulls[2] = nulls[3] = nulls[4] = status->last_run_at == 0;
-	nulls[9] = nulls[10] = nulls[11] = status->last_error_at == 0;
+	nulls[10] = nulls[11] = nulls[12] = status->last_error_at == 0;
 	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 }
 

@@ -33,6 +33,7 @@ BEGIN
 	RETURN true;
 EXCEPTION WHEN OTHERS THEN
 	RAISE LOG 'task % of process % could not be reset: %: %', task_id, process_id, SQLSTATE, SQLERRM;
+	PERFORM amoro_meta.count_row_error('reset_tasks', SQLSTATE, SQLERRM);
 	RETURN false;
 END;
 $$;

@@ -349,6 +349,7 @@ WHEN OTHERS THEN
 		WHERE r.table_id = free.table_id AND r.refresh_error IS DISTINCT FROM error;
 	IF FOUND THEN
 		RAISE LOG 'the runtime of table % cannot be refreshed: %', table_id, error;
+		PERFORM amoro_meta.count_row_error('refresh_table_runtimes', SQLSTATE, SQLERRM);
 	END IF;
 END;
 $$;
@@ -434,7 +435,9 @@ BEGIN
 	SELECT coalesce(array_agg(d.table_id), '{}') INTO renewed FROM done d;
 	RETURN renewed;
 EXCEPTION WHEN OTHERS THEN
-	RETURN '{}';	-- one by one, then
+	-- one by one, then
+	PERFORM amoro_meta.count_row_error('refresh_table_runtimes', SQLSTATE, SQLERRM);
+	RETURN '{}';
 END;
 $$;
 COMMENT ON FUNCTION amoro_meta.renew_resting_runtimes(bigint[]) IS
