@@ -12,28 +12,31 @@ my $request = '22222222-2222-4222-8222-222222222222';
 sub make_server
 {
 	my ($name) = @_;
-	my $server = AmoroCluster->create($name, extension => 0, conf => "amoro_meta.metadata_lease_fence_ms = 60s\n");
+	my $server = AmoroCluster->create($name, extension => 0, conf => "amoro_meta.metadata_lease_fence_ms = 60s\namoro_meta.refresh_interval = 1h\n");
 	# roles are not part of the dump of a database
 	$server->safe_psql('postgres', 'CREATE ROLE lake_reader; CREATE ROLE lake_node LOGIN; CREATE ROLE lake_writer');
 	return $server;
 }
 
-# Every table and sequence of the extension as text, so that what differs between two copies differs here. Of the
+# Every table and sequence of the extension that is dumped, or those that CREATE EXTENSION alone fills ($constant), as text, so that what differs between two copies differs here. Of the
 # coordinator only the longest lease: one that starts while a dump is restored may have begun a later term on its own, and
-# may expect nodes it does not know (node 0); of the era of the blockers nothing, since each restore begins another one.
+# may expect nodes it does not know (node 0), and that older processes of those it knows hold a lease; of the era of the blockers
+# nothing, since each restore begins another one.
 sub contents
 {
-	my ($server, $database) = @_;
-	return $server->safe_psql($database, <<'SQL');
+	my ($server, $database, $constant) = @_;
+	return $server->safe_psql($database, <<'SQL' =~ s/CONSTANT/$constant ? 'NOT' : ''/er);
 SELECT c.relname, x.line
-FROM pg_extension e, unnest(e.extconfig) AS r (oid) JOIN pg_class c ON c.oid = r.oid,
+FROM pg_extension e JOIN pg_depend d ON d.refobjid = e.oid AND d.deptype = 'e' AND d.classid = 'pg_class'::regclass
+	JOIN pg_class c ON c.oid = d.objid AND c.relkind IN ('r', 'S'),
 	xmltable('/table/row' PASSING query_to_xml(
 		format('SELECT %s AS line FROM %s AS t %s', CASE WHEN c.relkind = 'S' THEN 'last_value::text'
 			WHEN c.relname = 'coordinator' THEN 'ROW(longest_lease_us, longest_owed_us)::text'
+			WHEN c.relname = 'superseded_incarnation' THEN 'ROW(node_id, incarnation, registered_by, superseded_at)::text'
 			WHEN c.relname = 'blocker_era' THEN '''''' ELSE 't::text' END, c.oid::regclass,
 			CASE c.relname WHEN 'superseded_incarnation' THEN 'WHERE node_id <> 0' END),
 		true, false, '') COLUMNS line text PATH 'line') AS x
-WHERE e.extname = 'amoro_meta' ORDER BY 1, 2
+WHERE e.extname = 'amoro_meta' AND CONSTANT c.oid = ANY (e.extconfig) ORDER BY 1, 2
 SQL
 }
 
@@ -71,17 +74,22 @@ $original->safe_psql('lake', <<SQL);
 SET ROLE lake_node;
 SELECT * FROM register_node('n', '$incarnation') \\gset
 SELECT * FROM activate_node(:node_id, '$incarnation', :term, :lease_epoch, :metadata_version);
+SELECT * FROM acquire_leadership('planning', :node_id, '$incarnation');
+-- one that was started twice
+SELECT FROM register_node('m', gen_random_uuid());
+SELECT FROM register_node('m', gen_random_uuid());
 RESET ROLE;
 SQL
 my $drop = $original->safe_psql('lake', "SELECT drop_table('c', 'd', 'dropped', request_id => '$request')");
 poll('the drop waits for the node',
 	sub { $original->safe_psql('lake', "SELECT wait_version IS NOT NULL FROM procedure_status($drop)") eq 't' });
 
-# What is managed beside the metadata: a group in a container, listed tables with their runtimes, a process with a task
-# that an optimizer works on and one that waits, a blocker, a session.
+# What is managed beside the metadata: a group in a container, listed tables with their runtimes, a process with a task that
+# is done, one that an optimizer works on, and one that waits, a blocker, a session.
 my ($session, $blocker, $token, $process) = split /\n/, $original->safe_psql('lake', <<'SQL');
 SELECT FROM grant_access('lake_writer', 'writer'), create_optimizer_container('box', 'Box'), create_optimizer_group('g', 'box');
-SELECT FROM create_catalog('e', 'pushed', '{"table.self-optimizing.group": "g"}'), report_listing('e', 'web', '[{"name": "clicks"}, {"name": "views"}]', true);
+SELECT FROM create_catalog('e', 'pushed', '{"max-removed-share": "100", "table.self-optimizing.group": "g"}'), report_listing('e', 'web', '[{"name": "clicks"}, {"name": "views"}, {"name": "gone"}]', true);
+SELECT FROM report_listing('e', 'web', '[{"name": "clicks"}, {"name": "views"}]', true);
 SET ROLE lake_writer;
 SELECT open_terminal_session('c', '{"k": "v"}') AS session \gset
 SELECT FROM execute_in_terminal(:'session', 'use d; set my.password = hush; select 1');
@@ -90,10 +98,15 @@ SELECT blocker_id FROM acquire_blocker('c', 'd', 'kept', '{OPTIMIZE}', '1 hour')
 RESET ROLE;
 SELECT register_optimizer('g', 1, 1024) AS token \gset
 SELECT :'token';
-SELECT start_process('e', 'web', 'clicks', 'MINOR', '[{"n": 1}, {"n": 2}]');
+SELECT start_process('e', 'web', 'clicks', 'MINOR', '[{"n": 1}, {"n": 2}, {"n": 3}]');
+SELECT FROM poll_task(:'token', 0) p, ack_task(:'token', 0, p.process_id, p.task_id, p.attempt),
+	complete_task(:'token', 0, p.process_id, p.task_id, p.attempt, output => 'merged', metrics => '{"files": 1}');
 SELECT FROM poll_task(:'token', 0) p, ack_task(:'token', 0, p.process_id, p.task_id, p.attempt);
 SQL
 is($original->safe_psql('lake', "SELECT count(*) FROM table_runtimes WHERE group_name = 'g'"), '2', 'the listed tables have runtimes');
+
+# what is gone at once, when it has been announced
+$original->safe_psql('lake', q{INSERT INTO amoro_meta.leadership_news SELECT service, token, 'gain' FROM amoro_meta.leadership ON CONFLICT DO NOTHING});
 
 my $dump = $original->backup_dir . '/lake.dump';
 mkdir $original->backup_dir;
@@ -101,7 +114,10 @@ command_ok([ 'pg_dump', '--format=custom', '--file', $dump, '--dbname', $origina
 my $dumped = contents($original, 'lake');
 my $term = $original->coordinator('lake')->{term};
 like($dumped, qr/^procedure\|.*\Q$request\E/m, 'the dump has the procedure in flight');
-for my $table (qw(optimizer_container optimizer_group listed_table table_runtime optimizer process task task_input blocker_head blocker terminal_session terminal_statement principal role_member privilege_grant))
+for my $table (split /\n/, $original->safe_psql('lake', <<'SQL'))
+SELECT c.relname FROM pg_extension e, unnest(e.extconfig, e.extcondition) AS r (oid, condition) JOIN pg_class c USING (oid)
+WHERE e.extname = 'amoro_meta' AND r.condition <> 'WHERE false' ORDER BY 1
+SQL
 {
 	like($dumped, qr/^$table\|/m, "the dump has rows of $table");
 }
@@ -148,6 +164,7 @@ $copy->wait_for_state('running', 'data_only');
 restore('data_only', '--data-only');
 check_copy($copy, 'data_only', 'restore of the data under a running coordinator');
 
+same_contents(contents($copy, 'whole', 1), contents($original, 'lake', 1), 'what no dump carries is what CREATE EXTENSION makes');
 is($copy->safe_psql('whole', "SELECT has_function_privilege('lake_node', 'register_node(text, uuid, text, text, integer)', 'EXECUTE')"),
 	't', 'access that was granted is restored');
 fails_with($copy, 'whole', "SELECT register_node('n2', gen_random_uuid())", 'AM005', 'adopt_database',
@@ -181,7 +198,7 @@ is($copy->safe_psql('whole', 'SELECT adopt_database()'), 'f', 'once is enough');
 is($copy->safe_psql('whole', "SELECT term > $term FROM amoro_stat_coordinator WHERE datname = 'whole'"), 't', 'in a new term');
 is($copy->safe_psql('whole', "SELECT term >> 32 > $term >> 32 FROM amoro_stat_coordinator WHERE datname = 'whole'"), 't',
 	'as of a later timeline: nodes that saw what the original did after the dump forget it');
-is( $copy->safe_psql('whole', <<SQL), 'WAIT|{(unregistered),n}', 'it waits for the node that was registered, and for those that the dump does not know of');
+is( $copy->safe_psql('whole', <<SQL), 'WAIT|{(unregistered),m,m,n}', 'it waits for the nodes that were registered, and for those that the dump does not know of');
 SELECT verdict, ARRAY(SELECT unnest(v.waits_for) ORDER BY 1) FROM procedure_status($drop) AS p, broadcast_verdict(p.wait_version) AS v
 SQL
 is($copy->safe_psql('whole', "SELECT drop_table('c', 'd', 'dropped', request_id => '$request')"),
@@ -202,7 +219,7 @@ SET ROLE lake_writer;
 SELECT e.context->>'database', e.context->'properties'->>'my.password', e.statement_id > (SELECT max(statement_id) FROM terminal_statements)
 	FROM execute_in_terminal('$session', 'select 2') e;
 SQL
-is($copy->safe_psql('whole', <<SQL), "2\nt", 'the optimizer goes on with its token: the other task, and a process with a number above all that it had');
+is($copy->safe_psql('whole', <<SQL), "3\nt", 'the optimizer goes on with its token: the last task, and a process with a number above all that it had');
 SELECT task_id FROM poll_task('$token', 0);
 SELECT start_process('e', 'web', 'views', 'MINOR', '[{}]') > greatest($process, (SELECT max(process_id) FROM processes));
 SQL
