@@ -19,6 +19,10 @@ for document in $documents; do
 			[ -e "$name" ] || [ -e "src/extension/$name" ] || [ "$name" = amoro_meta.so ] || echo "$document: nothing is named $name"
 	done
 done
+# each failure says what happens, what is seen, and what to do
+awk 'function check(  i) { for (i = 1; i <= 3; i++) if (title != "" && index(text, label[i]) == 0) print FILENAME ": " label[i] " is not said of: " title }
+	BEGIN { label[1] = "*What happens.*"; label[2] = "*What you see.*"; label[3] = "*What you do.*" }
+	/^##/ { check(); title = /^### / ? substr($0, 5) : ""; text = "" } { text = text $0 } END { check() }' docs/fault-tolerance.md
 # tests: everything that the tables of faults name as the one that shows it
 awk -F'|' '/shown by \|$/ { on = 1 } !/^\|/ { on = 0 } on { print $(NF - 1) }' docs/fault-tolerance.md | grep -oE '`[^`]+`' | tr -d '`' | sort -u |
 	while read -r name; do
