@@ -69,7 +69,8 @@ is(finish_procedure($original, 'lake', "create_database('c', 'd', '{\"k\": \"v\"
 is(finish_procedure($original, 'lake', "create_table('c', 'd', '$_', '$definition')"), 'done', "a table $_")
   for qw(dropped kept);
 is(finish_procedure($original, 'lake', $_), 'done', $_)
-  for q{create_user('ann', 'correct horse')}, q{create_role('staff')}, q{grant_role('staff', 'ann')}, q{grant_privilege('{SELECT}', 'staff', 'c')};
+  for q{create_user('ann', 'correct horse')}, q{create_role('staff')}, q{grant_role('staff', 'ann')}, q{grant_privilege('{SELECT}', 'staff', 'c')},
+	q{create_device('c', 'd', 'root.site1.turbine7', '{"measurements": [{"name": "speed", "type": "FLOAT"}]}')};
 $original->safe_psql('lake', <<SQL);
 SET ROLE lake_node;
 SELECT * FROM register_node('n', '$incarnation') \\gset
@@ -105,8 +106,11 @@ SELECT FROM poll_task(:'token', 0) p, ack_task(:'token', 0, p.process_id, p.task
 SQL
 is($original->safe_psql('lake', "SELECT count(*) FROM table_runtimes WHERE group_name = 'g'"), '2', 'the listed tables have runtimes');
 
-# what is gone at once, when it has been announced
-$original->safe_psql('lake', q{INSERT INTO amoro_meta.leadership_news SELECT service, token, 'gain' FROM amoro_meta.leadership ON CONFLICT DO NOTHING});
+# what is gone soon: news, when they have been announced, and markers of patterns, which here are those of no procedure
+$original->safe_psql('lake', <<'SQL');
+INSERT INTO amoro_meta.leadership_news SELECT service, token, 'gain' FROM amoro_meta.leadership ON CONFLICT DO NOTHING;
+INSERT INTO amoro_meta.device_pattern VALUES (-1, -1, 'root.site2.**', 'pre_drop');
+SQL
 
 my $dump = $original->backup_dir . '/lake.dump';
 mkdir $original->backup_dir;

@@ -9,13 +9,27 @@ use Test::More;
 
 my ($functions) = slurp_file(dirname(__FILE__) . '/../../README.md') =~ /^## Functions\n(.*?)^## /ms or die 'README.md has no section Functions';
 
-# What the reader has done before an example.
+# What the reader has done before the examples under a heading, or where a comment between them says so.
 my %before = (
 	'Optimizer groups and the tables in them' => <<'SQL',
 SELECT create_catalog('lake'), create_database('lake', 'sales') AS id \gset
 SELECT wait_for_procedure(:id);
 SQL
+	'Services with one leader' => <<'SQL',
+SELECT gen_random_uuid() AS incarnation, gen_random_uuid() AS other \gset
+SELECT node_id, term, lease_epoch, metadata_version FROM register_node('n1', :'incarnation', endpoint => 'http://n1:9000') \gset
+SELECT FROM activate_node(:node_id, :'incarnation', :term, :lease_epoch, :metadata_version);
+SELECT token FROM acquire_leadership('compactor', :node_id, :'incarnation') \gset
+SELECT node_id AS other_id, term, lease_epoch, metadata_version FROM register_node('n2', :'other', endpoint => 'http://n2:9000') \gset
+SELECT FROM activate_node(:other_id, :'other', :term, :lease_epoch, :metadata_version);
+SQL
+	'-- n1 is stopped: n2 leads 40 ms later, and what was written in the name of n1 is refused' => <<'SQL',
+SELECT release_leadership('compactor', :node_id, :'incarnation', :token);
+SELECT FROM acquire_leadership('compactor', :other_id, :'other');
+SQL
 	'Table blockers' => <<'SQL',
+-- nodes that never apply anything would hold up what comes
+SELECT release_node(node_id, incarnation) FROM nodes;
 CREATE ROLE etl;
 SELECT grant_access('etl', 'writer');
 CREATE TABLE loads (n int);
@@ -48,7 +62,8 @@ sub statements
 		}
 		if (!$open)
 		{
-			push @{ $statements[-1]{printed} }, $line if $line ne '';
+			push @{ $statements[-1]{printed} }, $line if $line ne '' && $line !~ /^--\s/;
+			$statements[-1]{then} = $before{$line} if exists $before{$line};
 			next;
 		}
 		$statements[-1]{text} .= "$line\n";
@@ -62,14 +77,15 @@ sub cells
 {
 	my ($lines) = @_;
 	my @rows = map { [ map { s/^\s+|\s+$//gr } split / ?\| ?/, $_, -1 ] } grep { !/^[-+]+$/ } @$lines;
-	my @is_number = map { /^(?!task_id)\w+_id$|^set_table_status$/ } @{ $rows[0] // [] };
+	my @is_number = map { scalar(/^(?!task_id)\w+_id$|^(?:set_table_status|token)$/) } @{ $rows[0] // [] };
 	for my $row (@rows[ 1 .. $#rows ])
 	{
 		$row->[$_] =~ s/^\d+$/#/ for grep { $is_number[$_] } 0 .. $#$row;
 	}
 	return join "\n", map {
 		s/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?\+\d\d/#/g;
-		s/\b([Bb]locker|table|version is|not|table_id =) \d+/$1 #/g;
+		s/\b\d\d:\d\d:\d\d\.\d+/#/g;
+		s/\b([Bb]locker|token|table|version is|not|table_id =) \d+/$1 #/g;
 		$_
 	} map { join '|', @$_ } @rows;
 }
@@ -82,7 +98,7 @@ while ($functions =~ /^### (.*?)\n(.*?)(?=^### |\z)/msg)
 	push @statements, statements($1) while $section =~ /^```sql\n(.*?)^```\n/msg;
 	next if !@statements;
 	my $script = "\\set SHOW_CONTEXT never\n\\pset footer off\n" . ($before{$heading} // '');
-	$script .= "\\echo --- begin of $_\n$statements[$_]{text}\\echo --- end of $_\n" for 0 .. $#statements;
+	$script .= "\\echo --- begin of $_\n$statements[$_]{text}\\echo --- end of $_\n" . ($statements[$_]{then} // '') for 0 .. $#statements;
 	my $file = $server->basedir . '/example.sql';
 	unlink $file;
 	append_to_file($file, $script);
