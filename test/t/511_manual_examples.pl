@@ -9,27 +9,16 @@ use Test::More;
 
 my ($functions) = slurp_file(dirname(__FILE__) . '/../../README.md') =~ /^## Functions\n(.*?)^## /ms or die 'README.md has no section Functions';
 
-# What the reader has done before the examples under a heading, or where a comment between them says so.
+# These need nodes that run and services that answer; their own tests have both.
+my %elsewhere = map { $_ => 1 } 'Services with one leader', 'Buckets and partitions';
+
+# What the reader has done before the examples under a heading.
 my %before = (
 	'Optimizer groups and the tables in them' => <<'SQL',
 SELECT create_catalog('lake'), create_database('lake', 'sales') AS id \gset
 SELECT wait_for_procedure(:id);
 SQL
-	'Services with one leader' => <<'SQL',
-SELECT gen_random_uuid() AS incarnation, gen_random_uuid() AS other \gset
-SELECT node_id, term, lease_epoch, metadata_version FROM register_node('n1', :'incarnation', endpoint => 'http://n1:9000') \gset
-SELECT FROM activate_node(:node_id, :'incarnation', :term, :lease_epoch, :metadata_version);
-SELECT token FROM acquire_leadership('compactor', :node_id, :'incarnation') \gset
-SELECT node_id AS other_id, term, lease_epoch, metadata_version FROM register_node('n2', :'other', endpoint => 'http://n2:9000') \gset
-SELECT FROM activate_node(:other_id, :'other', :term, :lease_epoch, :metadata_version);
-SQL
-	'-- n1 is stopped: n2 leads 40 ms later, and what was written in the name of n1 is refused' => <<'SQL',
-SELECT release_leadership('compactor', :node_id, :'incarnation', :token);
-SELECT FROM acquire_leadership('compactor', :other_id, :'other');
-SQL
 	'Table blockers' => <<'SQL',
--- nodes that never apply anything would hold up what comes
-SELECT release_node(node_id, incarnation) FROM nodes;
 CREATE ROLE etl;
 SELECT grant_access('etl', 'writer');
 CREATE TABLE loads (n int);
@@ -63,7 +52,6 @@ sub statements
 		if (!$open)
 		{
 			push @{ $statements[-1]{printed} }, $line if $line ne '' && $line !~ /^--\s/;
-			$statements[-1]{then} = $before{$line} if exists $before{$line};
 			next;
 		}
 		$statements[-1]{text} .= "$line\n";
@@ -96,9 +84,9 @@ while ($functions =~ /^### (.*?)\n(.*?)(?=^### |\z)/msg)
 	my ($heading, $section) = ($1, $2);
 	my @statements;
 	push @statements, statements($1) while $section =~ /^```sql\n(.*?)^```\n/msg;
-	next if !@statements;
+	next if !@statements || $elsewhere{$heading};
 	my $script = "\\set SHOW_CONTEXT never\n\\pset footer off\n" . ($before{$heading} // '');
-	$script .= "\\echo --- begin of $_\n$statements[$_]{text}\\echo --- end of $_\n" . ($statements[$_]{then} // '') for 0 .. $#statements;
+	$script .= "\\echo --- begin of $_\n$statements[$_]{text}\\echo --- end of $_\n" for 0 .. $#statements;
 	my $file = $server->basedir . '/example.sql';
 	unlink $file;
 	append_to_file($file, $script);
