@@ -242,7 +242,7 @@ main(int argc, char **argv)
 	mallopt(M_ARENA_MAX, 1);	/* mallinfo2 counts the main arena */
 	for (int i = 0; i < TABLES; i++)
 		snprintf(names[i].table, sizeof(names[i].table), "table_%06d", i);
-	node = node_create(&clock_boottime, &transport, 0, 1000000);
+	node = node_create(&clock_boottime, &transport, 0, 1000000, 0);
 	node->lease.state = AMORO_NODE_ACTIVE;
 	node->lease.term = 1;
 	node->lease.end = clock_now(&clock_boottime) + INT64_C(3600000000);

@@ -44,7 +44,8 @@ store(World *world, const KeyParts *parts, const char *document)
 static bool
 is_cached(World *world, const KeyParts *parts)
 {
-	AmoroEntry *entry = cache_find(&world->node->cache, AMORO_CACHE_TABLE, parts);
+	bool		absent;
+	AmoroEntry *entry = cache_find(&world->node->cache, AMORO_CACHE_TABLE, parts, &absent);
 
 	amoro_entry_release(entry);
 	return entry != NULL;
@@ -82,11 +83,12 @@ test_keys_are_never_glued(void **state)
 	{
 		KeyParts	parts;
 		AmoroEntry *entry;
+		bool		absent;
 		const char *document;
 		size_t		size;
 
 		parts_of(world, &parts, names[i][0], names[i][1], names[i][2]);
-		entry = cache_find(&world->node->cache, AMORO_CACHE_TABLE, &parts);
+		entry = cache_find(&world->node->cache, AMORO_CACHE_TABLE, &parts, &absent);
 		assert_non_null(entry);
 		document = amoro_entry_document(entry, &size);
 		assert_int_equal(size, strlen(names[i][2]));
@@ -128,12 +130,13 @@ test_entries_outlive_the_cache(void **state)
 	AmoroEntry *first;
 	AmoroEntry *second;
 	size_t		size;
+	bool		absent;
 
 	parts_of(world, &parts, "a", "b", "c");
 	store(world, &parts, "first");
-	first = cache_find(&world->node->cache, AMORO_CACHE_TABLE, &parts);
+	first = cache_find(&world->node->cache, AMORO_CACHE_TABLE, &parts, &absent);
 	store(world, &parts, "second");
-	second = cache_find(&world->node->cache, AMORO_CACHE_TABLE, &parts);
+	second = cache_find(&world->node->cache, AMORO_CACHE_TABLE, &parts, &absent);
 	assert_int_equal(cache_entry_count(&world->node->cache), 1);
 	world_destroy(world);
 	assert_memory_equal(amoro_entry_document(first, &size), "first", 5);
@@ -159,6 +162,7 @@ test_many_entries_and_a_limit(void **state)
 	{
 		char		name[20];
 		AmoroKey	key = {"lake", "sales", name};
+		bool		absent;
 		KeyParts	parts;
 		AmoroEntry *entry;
 
@@ -170,7 +174,7 @@ test_many_entries_and_a_limit(void **state)
 		/* one entry that is asked for all the time stays */
 		snprintf(name, sizeof(name), "table_%d", 7);
 		key_parts(&parts, AMORO_CACHE_TABLE, &key, cache.seed);
-		entry = cache_find(&cache, AMORO_CACHE_TABLE, &parts);
+		entry = cache_find(&cache, AMORO_CACHE_TABLE, &parts, &absent);
 		if (i >= 7)
 			assert_non_null(entry);
 		amoro_entry_release(entry);
@@ -585,53 +589,6 @@ test_fenced_refuses_everything(void **state)
 	world_destroy(world);
 }
 
-/* a kind of which everything is loaded before serving: what is not there does not exist */
-static bool load_fails;
-static int	loads_before_serving;
-
-static bool
-load_everything(AmoroNode *node, int64_t *version, char *reason, size_t reason_size)
-{
-	loads_before_serving++;
-	*version = node->lease.newest_version;
-	if (load_fails)
-		snprintf(reason, reason_size, "half of it was missing");
-	return !load_fails;
-}
-
-/* items 9, 10, 50 and 51: a failed load keeps the node fenced, and is tried again without another clear */
-static void
-test_kind_that_loads_before_serving(void **state)
-{
-	static const CacheKind registry = {.name = "table", .names = 3, .miss_is_absent = true, .load_before_serving = load_everything};
-	const CacheKind *kinds[AMORO_CACHE_KIND_COUNT];
-	World	   *world = world_create(1);
-	AmoroNodeStatus status;
-	AmoroKey	key = object_key(0);
-	AmoroEntry *entry;
-	AmoroTicket ticket;
-
-	world_add_node(world);
-	memcpy(kinds, cache_kinds, sizeof(kinds));
-	kinds[AMORO_CACHE_TABLE] = &registry;
-	world->node->kinds = kinds;
-	load_fails = true;
-	loads_before_serving = 0;
-	world_run(world, 45000);
-	amoro_node_status(world->node, &status);
-	assert_false(status.serving);
-	assert_string_equal(status.reason, "half of it was missing");
-	assert_int_equal(loads_before_serving, 1);
-	load_fails = false;
-	world_run(world, 1000000);
-	amoro_node_status(world->node, &status);
-	assert_true(status.serving);
-	assert_int_equal(status.clears, 0);
-	assert_int_equal(loads_before_serving, 2);
-	assert_int_equal(amoro_cache_peek(world->node, AMORO_CACHE_TABLE, &key, &entry, &ticket), AMORO_NOT_FOUND);
-	world_destroy(world);
-}
-
 int
 main(void)
 {
@@ -653,7 +610,6 @@ main(void)
 		cmocka_unit_test(test_ticket_tells_the_newest_version),
 		cmocka_unit_test(test_states_of_objects),
 		cmocka_unit_test(test_fenced_refuses_everything),
-		cmocka_unit_test(test_kind_that_loads_before_serving),
 	};
 
 	return cmocka_run_group_tests_name("cache", tests, NULL, NULL);

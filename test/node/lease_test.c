@@ -16,6 +16,7 @@
 
 static NodeTime now;
 static int	clears;
+static int	clears_keeping;
 static Lease lease;
 static NodeRequest request;
 
@@ -28,8 +29,9 @@ read_clock(void *argument)
 static const NodeClock test_clock = {read_clock, NULL};
 
 static void
-count_clear(void *argument)
+count_clear(void *argument, bool keep_loaded)
 {
+	clears_keeping += keep_loaded;
 	clears++;
 }
 

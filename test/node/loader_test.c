@@ -184,7 +184,7 @@ begin(void **state)
 	database.version = 10;
 	database.state = "normal";
 	callbacks = 0;
-	node = node_create(&clock_boottime, make_transport(), 0, LONG_TIMEOUT_US);
+	node = node_create(&clock_boottime, make_transport(), 0, LONG_TIMEOUT_US, 0);
 	node->lease.state = AMORO_NODE_ACTIVE;
 	node->lease.term = 5;
 	node->lease.applied_version = 10;

@@ -20,6 +20,7 @@ model_init(ModelServer *server)
 	server->interval_us = 200000;
 	server->margin_us = 100000;
 	server->ack_timeout_us = 500000;
+	server->chunk_rows = 2;
 }
 
 static NodeTime
@@ -138,6 +139,8 @@ send_changes(const ModelServer *server, int64_t after, NodeAnswer *answer, Trans
 {
 	static const char *const databases[] = {"sales", "stock"};
 
+	if (server->refuse_changes_with != NULL)
+		return refuse(failure, server->refuse_changes_with, "refused by the test");
 	if (after < server->pruned || after > server->version)
 		return refuse(failure, "AM006", "change history was pruned");
 	answer->changes = calloc((size_t) server->change_count + 1, sizeof(MetadataChange));
@@ -158,6 +161,55 @@ send_changes(const ModelServer *server, int64_t after, NodeAnswer *answer, Trans
 		answer->change_count++;
 	}
 	return TRANSPORT_DONE;
+}
+
+/* What is known of an object, as the database says it. */
+static LookupAnswer
+answer_of(const ModelServer *server, const ModelObject *object)
+{
+	static const char *const states[] = {"normal", "pre_create", "pre_alter", "pre_drop", NULL};
+
+	return (LookupAnswer) {
+		.metadata_version = server->version,
+		.term = server->term,
+		.found = object->state != OBJECT_ABSENT,
+		.state = states[object->state],
+		.object_version = object->version,
+		.document = "{}",
+		.document_size = 2,
+	};
+}
+
+TransportStatus
+model_snapshot(const ModelServer *server, int64_t after_object_id, NodeAnswer *answer, TransportFailure *failure)
+{
+	if (server->refuse_with != NULL || server->refuse_snapshots_with != NULL)
+		return refuse(failure, server->refuse_with != NULL ? server->refuse_with : server->refuse_snapshots_with,
+					  "refused by the test");
+	answer->rows = calloc(OBJECT_COUNT, sizeof(ObjectRow));
+	answer->last = true;
+	for (int i = (int) after_object_id; i < OBJECT_COUNT; i++)
+	{
+		if (server->objects[i].state == OBJECT_ABSENT)
+			continue;
+		if (answer->row_count >= server->chunk_rows)
+		{
+			answer->last = false;
+			break;
+		}
+		answer->rows[answer->row_count++] = (ObjectRow) {
+			.object_id = i + 1, .key = object_key(i), .answer = answer_of(server, &server->objects[i])
+		};
+	}
+	answer->lookup.metadata_version = server->version;
+	answer->lookup.term = server->term;
+	return TRANSPORT_DONE;
+}
+
+void
+model_read(const ModelServer *server, int object, LookupAnswer *answer)
+{
+	*answer = answer_of(server, &server->objects[object]);
 }
 
 void
@@ -290,6 +342,8 @@ server_restart(World *world, bool new_timeline, int64_t lost_versions)
 	{
 		while (server->change_count > 0 && server->changes[server->change_count - 1].version > kept)
 			server->change_count--;
+		/* the first version of a timeline follows no other: what is kept ends with a change */
+		kept = server->change_count > 0 ? server->changes[server->change_count - 1].version : 0;
 		server->version = kept;
 		server->waited_version = server->waited_version > kept ? 0 : server->waited_version;
 		server->term = ((TIMELINE(server->term) + 1) << 32) | ((server->term & UINT32_MAX) + 1);

@@ -60,7 +60,8 @@ act(World *world, void *argument)
 	switch (actor->step)
 	{
 		case 0:					/* look it up */
-			if (reader_peek(world, reader, (int) between(world, 0, OBJECT_COUNT)) == AMORO_OK)
+			reader_peek(world, reader, (int) between(world, 0, OBJECT_COUNT));
+			if (reader->answered)
 				actor->step = 3;
 			else if (reader->result == AMORO_MISS && reader_begin_load(world, reader, reader->object))
 				actor->step = 1;
@@ -185,12 +186,16 @@ typedef struct Totals
 	int			broken;
 	int64_t		answers;
 	int64_t		cached;
+	int64_t		absent;			/* of these, that there is no such object */
 	int64_t		refused;
 	int64_t		fences;
 	int64_t		recoveries;
 	int64_t		changes;
 	char		example[320];
 } Totals;
+
+/* How many of the nodes load all tables before they serve. */
+static int	preload_permille = 500;
 
 /* In some histories the server does not remember whom it fenced: the node's own rules must do. */
 static bool server_forgets_fences;
@@ -212,6 +217,8 @@ run_history(uint64_t seed, Totals *totals)
 	world->server.margin_us = 0;	/* no more than the rules need */
 	world->server.forgets_fences = server_forgets_fences;
 	world->server.carries_permille = (int) between(world, 0, 3) * 500;
+	world->preload = chance(world, preload_permille) ? 1U << AMORO_CACHE_TABLE : 0;
+	world->server.chunk_rows = (int) between(world, 1, OBJECT_COUNT + 1);
 	world_add_node(world);
 	for (int i = 0; i < 4; i++)
 		world_at(world, world->now + i, act, &actors[i]);
@@ -223,6 +230,7 @@ run_history(uint64_t seed, Totals *totals)
 	totals->histories++;
 	totals->answers += world->answers;
 	totals->cached += world->cached_answers;
+	totals->absent += world->absent_answers;
 	totals->refused += world->refused_answers;
 	totals->fences += world->node->lease.fences;
 	totals->recoveries += world->node->lease.recoveries;
@@ -251,13 +259,14 @@ test_promise_holds(void **state)
 
 	for (int64_t seed = first; seed < first + seeds && totals.broken == 0; seed++)
 		run_history((uint64_t) seed, &totals);
-	print_message("%d histories: %lld answers (%lld from memory), %lld refused, %lld changes, %lld fences, %lld recoveries\n",
-				  totals.histories, (long long) totals.answers, (long long) totals.cached, (long long) totals.refused,
+	print_message("%d histories: %lld answers (%lld from memory, %lld of these that it is not there), %lld refused, %lld changes, %lld fences, %lld recoveries\n",
+				  totals.histories, (long long) totals.answers, (long long) totals.cached, (long long) totals.absent, (long long) totals.refused,
 				  (long long) totals.changes, (long long) totals.fences, (long long) totals.recoveries);
 	if (totals.broken > 0)
 		fail_msg("%s", totals.example);
 	/* and the histories are not empty of what they are about */
 	assert_true(totals.cached > seeds * 50);
+	assert_true(totals.absent > seeds);
 	assert_true(totals.fences > seeds);
 	assert_true(totals.recoveries > totals.fences);
 	assert_true(totals.changes > seeds * 20);
@@ -305,6 +314,17 @@ test_server_that_forgets_fences(void **state)
 	fail_msg("%s", totals.example);
 }
 
+/* The same of rules that are about nodes that load before they serve. */
+static void
+test_promise_breaks_for_loaded_without(void **state)
+{
+	preload_permille = 1000;
+	test_promise_breaks_without(state);
+	preload_permille = 500;
+}
+
+#define WITHOUT_FOR_LOADED(name, rules) \
+	{"the promise breaks without: " name, test_promise_breaks_for_loaded_without, NULL, NULL, &(unsigned) {rules}}
 #define WITHOUT(name, rules) \
 	{"the promise breaks without: " name, test_promise_breaks_without, NULL, NULL, &(unsigned) {rules}}
 
@@ -322,6 +342,9 @@ main(void)
 		WITHOUT("applying before acknowledging", RULE_APPLY_BEFORE_ACK),
 		WITHOUT("reading marked objects through", RULE_MARKED_NOT_CACHED | RULE_APPLY_BEFORE_ACK),
 		WITHOUT("refusing loads of another term", RULE_LOAD_TERM | RULE_LOAD_VERSION),
+		WITHOUT_FOR_LOADED("marks of what is forgotten", RULE_MARK_FORGOTTEN),
+		WITHOUT_FOR_LOADED("catching up with what was loaded", RULE_CATCH_UP),
+		WITHOUT_FOR_LOADED("dropping what is of another history", RULE_ONE_HISTORY),
 		cmocka_unit_test(test_server_that_forgets_fences),
 	};
 

@@ -25,6 +25,7 @@ typedef struct Message
 	uint64_t	connection;
 	int			boot;			/* of the server that it was sent to */
 	NodeRequest request;
+	int64_t		after_object_id;	/* of a chunk; 0: it is the first */
 	TransportStatus status;
 	NodeAnswer	answer;
 	TransportFailure failure;
@@ -171,7 +172,10 @@ static void
 message_free(Message *message)
 {
 	if (message != NULL)
+	{
 		free(message->answer.changes);
+		free(message->answer.rows);
+	}
 	free(message);
 }
 
@@ -251,7 +255,10 @@ request_arrives(World *world, void *argument)
 		message_free(message);
 		return;
 	}
-	message->status = model_handle(world, &message->request, &message->answer, &message->failure);
+	if (message->request.kind == REQUEST_SNAPSHOT)
+		message->status = model_snapshot(&world->server, message->after_object_id, &message->answer, &message->failure);
+	else
+		message->status = model_handle(world, &message->request, &message->answer, &message->failure);
 	if (message->request.kind == REQUEST_HEARTBEAT && message->status == TRANSPORT_DONE)
 		wait_for_news(world, message);
 	else if (is_lost(world, world->cut_to_node))
@@ -343,8 +350,17 @@ transport_send(Transport *self, const NodeRequest *request, const char *detail,
 	message->connection = transport->connection;
 	message->boot = world->server.boot;
 	message->request = *request;
+	message->after_object_id = question != NULL && question->key != NULL ? question->after_object_id : 0;
 	world_at(world, world->now + delay(world), request_arrives, message);
 	return TRANSPORT_DONE;
+}
+
+/* What a first chunk and the changes since its version leave out is not there. */
+static void
+note_snapshot(World *world, int64_t version)
+{
+	for (int i = 0; i < OBJECT_COUNT; i++)
+		world->absent_since[i] = version;
 }
 
 static TransportStatus
@@ -359,6 +375,8 @@ transport_receive(Transport *self, const NodeRequest *request, NodeTime deadline
 		return status;
 	transport->answer = NULL;
 	status = message->status;
+	if (request->kind == REQUEST_SNAPSHOT && status == TRANSPORT_DONE && message->after_object_id == 0)
+		note_snapshot(transport->world, message->answer.lookup.metadata_version);
 	*answer = message->answer;
 	*failure = message->failure;
 	free(message);
@@ -369,6 +387,7 @@ static void
 transport_answer_release(Transport *self, NodeAnswer *answer)
 {
 	free(answer->changes);
+	free(answer->rows);
 	memset(answer, 0, sizeof(*answer));
 }
 
@@ -436,7 +455,8 @@ world_add_node(World *world)
 
 	transport->methods = transport_methods;
 	transport->world = world;
-	world->node = node_create(&clock, &transport->methods, 0, 1000000);
+	world->node = node_create(&clock, &transport->methods, 0, 1000000, 0);
+	world->node->reload.wanted = world->node->reload.left = world->preload;
 	world->node->heartbeat.random.state = world->random.state;
 }
 
@@ -517,7 +537,8 @@ reader_peek(World *world, Reader *reader, int object)
 	reader->names = object_key(object);
 	key_parts(&reader->key, AMORO_CACHE_TABLE, &reader->names, world->node->cache.seed);
 	reader->result = amoro_cache_peek(world->node, AMORO_CACHE_TABLE, &reader->names, &reader->entry, &reader->ticket);
-	reader->answered = reader->result == AMORO_OK;
+	reader->answered = reader->result == AMORO_OK || reader->result == AMORO_NOT_FOUND;
+	reader->from_memory = reader->answered;
 	return reader->result;
 }
 
@@ -535,18 +556,7 @@ reader_begin_load(World *world, Reader *reader, int object)
 void
 reader_read(Reader *reader, const ModelServer *server)
 {
-	static const char *const states[] = {"normal", "pre_create", "pre_alter", "pre_drop", NULL};
-	const ModelObject *object = &server->objects[reader->object];
-
-	reader->answer = (LookupAnswer) {
-		.metadata_version = server->version,
-		.term = server->term,
-		.found = object->state != OBJECT_ABSENT,
-		.state = states[object->state],
-		.object_version = object->version,
-		.document = "{}",
-		.document_size = 2,
-	};
+	model_read(server, reader->object, &reader->answer);
 }
 
 LoadVerdict
@@ -556,15 +566,15 @@ reader_finish_load(World *world, Reader *reader)
 									  &reader->note, &reader->answer, &reader->result, &reader->entry, &reader->ticket);
 
 	reader->answered = verdict == LOAD_ANSWERED && reader->result != AMORO_FENCED;
+	if (reader->answered && reader->result == AMORO_NOT_FOUND)
+		world->absent_since[reader->object] = reader->answer.metadata_version;
 	return verdict;
 }
 
-/* Whether an entry is of a history that a failover has lost, after a step has needed a version of the new one. */
+/* Whether a version is of a history that a failover has lost, after a step has needed a version of the new one. */
 static bool
-is_of_lost_history(const ModelServer *server, const AmoroEntry *entry)
+is_of_lost_history(const ModelServer *server, int64_t version)
 {
-	int64_t		version = entry != NULL ? amoro_entry_version(entry) : 0;
-
 	if (version == 0 || server->needed_done <= ((server->term >> 32) - 1) << 40)
 		return false;
 	for (int i = 0; i < server->change_count; i++)
@@ -599,14 +609,14 @@ reader_answer(World *world, Reader *reader)
 
 	if (reader->answered && result == AMORO_OK)
 	{
-		int64_t		read = reader->entry != NULL ? amoro_entry_version(reader->entry) : reader->answer.metadata_version;
+		int64_t		known = reader->entry != NULL ? amoro_entry_version(reader->entry) :
+			reader->from_memory ? world->absent_since[reader->object] : 0;
+		int64_t		read = reader->answer.metadata_version > known ? reader->answer.metadata_version : known;
 
-		/* an entry read in full knows all changes up to the version it was read at, not only those to itself */
-		if (reader->answer.metadata_version > read)
-			read = reader->answer.metadata_version;
 		world->answers++;
-		world->cached_answers += reader->answer.metadata_version == 0;
-		if (breaks_promise(world, reader, read) || is_of_lost_history(&world->server, reader->entry))
+		world->cached_answers += reader->from_memory;
+		world->absent_answers += reader->from_memory && reader->entry == NULL;
+		if (breaks_promise(world, reader, read) || is_of_lost_history(&world->server, known))
 		{
 			world->violations++;
 			snprintf(world->violation, sizeof(world->violation),

@@ -72,6 +72,9 @@ typedef struct ModelServer
 	bool		leaving;		/* answers leave */
 	bool		forgets_fences; /* a mutant: fences without a new epoch, and grants to whom it has fenced */
 	const char *refuse_with;	/* SQLSTATE of every answer; NULL: none */
+	const char *refuse_snapshots_with;	/* of every chunk */
+	const char *refuse_changes_with;
+	int			chunk_rows;		/* objects in a chunk */
 	ModelSlot	slot;
 	ModelObject objects[OBJECT_COUNT];
 	ModelChange changes[MAX_CHANGES];
@@ -100,6 +103,7 @@ struct World
 	bool		cut_to_node;
 	bool		deliver_strays; /* answers to requests that were given up still come */
 	bool		pooled;			/* heartbeats cannot wait */
+	CacheKindSet preload;		/* what the node loads before it serves */
 	NodeTime	pause_before_send;	/* the node stalls between noting the time and sending */
 	NodeTime	paused_until;	/* the node's process does not run */
 
@@ -114,11 +118,13 @@ struct World
 	bool		thread_ended;
 
 	/* what happened */
-	int			sends[REQUEST_LOOKUP + 1];
-	NodeRequest last[REQUEST_LOOKUP + 1];
+	int			sends[REQUEST_KIND_COUNT];
+	NodeRequest last[REQUEST_KIND_COUNT];
+	int64_t		absent_since[OBJECT_COUNT]; /* version as of which the node may know from memory that there is no such object */
 	int			opens;
 	int64_t		answers;		/* that left the node */
 	int64_t		cached_answers;
+	int64_t		absent_answers; /* from memory: there is no such object */
 	int64_t		refused_answers;
 	int			violations;
 	char		violation[256];
@@ -157,6 +163,7 @@ typedef struct Reader
 	LoadNote	note;
 	LookupAnswer answer;
 	bool		answered;
+	bool		from_memory;
 } Reader;
 
 extern AmoroKey object_key(int object);

@@ -95,6 +95,7 @@ serve(const DaemonOptions *options, Service *service, int listener, const char *
 		.loader_connections = options->loader_connections,
 		.load_timeout_ms = options->load_timeout_ms,
 		.cache_bytes = options->cache_bytes,
+		.preload = options->preload,
 		.log = log_node_message,
 	};
 	char		error[256];

@@ -36,7 +36,6 @@ static const Metric node_metrics[] = {
 	{"heartbeats_total", true, 1, NODE(heartbeats), "Heartbeats that were answered."},
 	{"heartbeat_failures_total", true, 1, NODE(heartbeat_failures), "Heartbeats that failed."},
 	{"fences_total", true, 1, NODE(fences), "Times the node stopped serving."},
-	{"cache_clears_total", true, 1, NODE(clears), "Times the caches were emptied."},
 	{"recoveries_total", true, 1, NODE(recoveries), "Times the node began to serve again."},
 	{"last_recovery_seconds", false, 0.001, NODE(last_recovery_ms), "How long the last recovery took; negative: none yet."},
 	{"changes_applied_total", true, 1, NODE(changes_applied), "Metadata changes applied to the caches."},
@@ -51,6 +50,10 @@ static const Metric cache_metrics[] = {
 	{"cache_load_failures_total", true, 1, CACHE(load_failures), "Loads that failed."},
 	{"cache_loads_refused_total", true, 1, CACHE(loads_refused), "Loads not kept because a change overtook them."},
 	{"cache_evictions_total", true, 1, CACHE(evictions), "Entries dropped for lack of memory."},
+	{"cache_clears_total", true, 1, CACHE(clears), "Times the cache was emptied."},
+	{"cache_reloads_total", true, 1, CACHE(reloads), "Times all of the cache was loaded before serving."},
+	{"cache_last_reload_seconds", false, 0.001, CACHE(last_reload_ms), "How long the last such load took; negative: none yet."},
+	{"cache_whole", false, 1, CACHE(whole), "1 when all objects are in memory, so that what is not there does not exist."},
 	{"cache_invalidations_total", true, 1, CACHE(invalidations), "Entries dropped because of a change."},
 };
 
@@ -79,6 +82,8 @@ write_node(FILE *out, const AmoroNodeStatus *status)
 			amoro_node_library_version(), status->incarnation);
 	write_head(out, "serving", false, "1 when a lookup could be answered now.");
 	fprintf(out, "amoro_node_serving %d\n", (int) status->serving);
+	write_head(out, "fenced", false, "1 when the node has no valid lease and answers nothing.");
+	fprintf(out, "amoro_node_fenced %d\n", (int) !status->serving);
 	write_head(out, "state", false, "1 for the state that the node is in.");
 	for (int state = AMORO_NODE_CONNECTING; state <= AMORO_NODE_CLOSED; state++)
 		fprintf(out, "amoro_node_state{state=\"%s\"} %d\n", amoro_node_state_name(state),

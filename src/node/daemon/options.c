@@ -27,6 +27,7 @@ typedef enum OptionType
 	OPTION_TEXT,
 	OPTION_INTEGER,
 	OPTION_BYTES,
+	OPTION_KINDS,
 	OPTION_LOG_LEVEL
 } OptionType;
 
@@ -60,6 +61,8 @@ static const OptionDefinition definitions[] = {
 	{"load-timeout-ms", INTEGER(load_timeout_ms), "5000", 10, 600000, "MS", "longest wait for the database in one lookup"},
 	{"cache-bytes", OPTION_BYTES, offsetof(DaemonOptions, cache_bytes), "1GB", 0, 0, "SIZE",
 	"memory for the caches, in B, kB, MB, GB or TB; 0 is no limit"},
+	{"preload", OPTION_KINDS, offsetof(DaemonOptions, preload), "", 0, 0, "KINDS",
+	"kinds to load whole before serving, such as table,device; authority always is"},
 	{"service", TEXT(service), NULL, 0, 0, "NAME", "campaigns for this service, of which one node is the leader"},
 	{"on-gain", TEXT(on_gain), NULL, 0, 0, "PROGRAM", "run when this node has come to lead, without a shell; AMORO_SERVICE and AMORO_TOKEN are set"},
 	{"on-loss", TEXT(on_loss), NULL, 0, 0, "PROGRAM", "run likewise when it stops to lead; what on-gain has started is sent SIGTERM"},
@@ -141,6 +144,28 @@ parse_bytes(const char *text, size_t *value)
 	return false;
 }
 
+/* Names of kinds, with commas in between; none is none. */
+static bool
+parse_kinds(const char *text, unsigned *kinds)
+{
+	*kinds = 0;
+	while (*text != '\0')
+	{
+		size_t		length = strcspn(text, ",");
+		int			kind = 0;
+
+		while (kind < AMORO_CACHE_KIND_COUNT && (strlen(amoro_cache_kind_name((AmoroCacheKind) kind)) != length ||
+												  memcmp(amoro_cache_kind_name((AmoroCacheKind) kind), text, length) != 0))
+			kind++;
+		if (kind == AMORO_CACHE_KIND_COUNT)
+			return false;
+		*kinds |= 1U << kind;
+		text += length;
+		text += *text == ',';
+	}
+	return true;
+}
+
 /* Stores one value; source is what the user typed it as. */
 static bool
 set_option(DaemonOptions *options, const OptionDefinition *definition, const char *text, const char *source)
@@ -162,6 +187,12 @@ set_option(DaemonOptions *options, const OptionDefinition *definition, const cha
 			if (parse_bytes(text, target))
 				return true;
 			fprintf(stderr, "amoro-node: %s must be a number of bytes such as 512MB, not \"%s\"\n", source, text);
+			return false;
+		case OPTION_KINDS:
+			if (parse_kinds(text, target))
+				return true;
+			fprintf(stderr, "amoro-node: %s must be of table, partition, device, authority and bucket, with commas, not \"%s\"\n",
+					source, text);
 			return false;
 		case OPTION_LOG_LEVEL:
 			if ((*(int *) target = log_level_of(text)) >= 0)

@@ -19,6 +19,7 @@ typedef struct DaemonOptions
 	int			loader_connections;
 	int			load_timeout_ms;
 	size_t		cache_bytes;	/* 0: no limit */
+	unsigned	preload;		/* kinds of cache to load before serving, bits 1 << kind */
 	int			log_level;
 	const char *service;		/* to campaign for; NULL: none */
 	const char *on_gain;		/* programs; NULL: none */

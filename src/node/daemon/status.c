@@ -52,6 +52,10 @@ cache_status(const AmoroNodeStatus *status, AmoroCacheKind kind)
 	set_number(object, "loads_refused", status->caches[kind].loads_refused);
 	set_number(object, "evictions", status->caches[kind].evictions);
 	set_number(object, "invalidations", status->caches[kind].invalidations);
+	set_number(object, "clears", status->caches[kind].clears);
+	set_number(object, "reloads", status->caches[kind].reloads);
+	set_number(object, "last_reload_ms", status->caches[kind].last_reload_ms);
+	json_object_set_new(object, "whole", json_boolean(status->caches[kind].whole));
 	return object;
 }
 

@@ -111,6 +111,7 @@ typedef struct AmoroNodeOptions
 	int			loader_connections; /* connections for loads; 0: 4 */
 	int			load_timeout_ms;	/* 0: 5000 */
 	size_t		cache_bytes;		/* memory for entries; 0: no limit */
+	unsigned	preload;		/* kinds to load whole before serving, bits 1 << kind; 0: those that every node loads (authority) */
 	/* called on every change of state and every noteworthy failure, from the node's own threads; NULL: silent */
 	void		(*log)(void *argument, int level, const char *message);
 	void	   *log_argument;
@@ -167,6 +168,10 @@ typedef struct AmoroNodeStatus
 		int64_t		loads_refused;	/* a change or a clear overtook the load (generation rule) */
 		int64_t		evictions;
 		int64_t		invalidations;
+		int64_t		clears;			/* times the cache was emptied */
+		int64_t		reloads;		/* times all of it was loaded before serving */
+		int64_t		last_reload_ms; /* how long that took the last time; -1: not yet */
+		int64_t		whole;			/* 1: all of it is in memory, and what is not there does not exist */
 	}			caches[AMORO_CACHE_KIND_COUNT];
 	char		reason[256];	/* why it is not serving, or the last failure; empty: nothing to say */
 } AmoroNodeStatus;

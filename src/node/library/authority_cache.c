@@ -1,6 +1,6 @@
 /*
  * authority_cache.c
- *		What a user may do.
+ *		What a user may do. Loaded before the node serves: who is not there may do nothing.
  */
 #include "authority_table.h"
 #include "cache_kind.h"
@@ -8,7 +8,6 @@
 const CacheKind authority_cache = {
 	.name = "authority",
 	.names = 1,
-	.miss_is_absent = false,
-	.load_before_serving = NULL,
+	.loaded_before_serving = true,
 	.make_table = authority_table_make,
 };

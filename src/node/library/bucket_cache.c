@@ -7,6 +7,5 @@
 const CacheKind bucket_cache = {
 	.name = "bucket",
 	.names = 2,
-	.miss_is_absent = false,
-	.load_before_serving = NULL,
+	.loaded_before_serving = false,
 };

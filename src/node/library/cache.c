@@ -8,7 +8,6 @@
 #include <string.h>
 
 #define FIRST_BUCKET_COUNT 64
-#define ALL_KINDS (~0U)
 #define LEAST_SHARD_BYTES ((size_t) 1 << 20)
 
 /* The shard, the bucket and the generation take different bits of the hash. */
@@ -65,7 +64,10 @@ remove_entry(CacheShard *shard, AmoroEntry **link)
 	*link = entry->next;
 	shard->entry_count--;
 	shard->bytes -= size;
-	shard->kind_entries[entry->kind]--;
+	if (entry->unknown)
+		shard->unknown_count--;
+	else
+		shard->kind_entries[entry->kind]--;
 	shard->kind_bytes[entry->kind] -= (int64_t) size;
 	amoro_entry_release(entry);
 }
@@ -81,23 +83,46 @@ find_link(CacheShard *shard, AmoroCacheKind kind, const KeyParts *key)
 }
 
 AmoroEntry *
-cache_find(Cache *cache, AmoroCacheKind kind, const KeyParts *key)
+cache_find(Cache *cache, AmoroCacheKind kind, const KeyParts *key, bool *absent)
 {
 	CacheShard *shard = shard_of(cache, key->hash);
 	AmoroEntry *entry;
 
+	*absent = false;
 	pthread_mutex_lock(&shard->lock);
 	entry = *find_link(shard, kind, key);
-	if (entry != NULL)
+	if (entry == NULL)
+		*absent = cache_is_whole(cache, kind);
+	else if (entry->unknown)
+		entry = NULL;
+	else
 	{
 		entry_reference(entry);
 		entry->used = 1;
-		shard->hits[kind]++;
 	}
+	if (entry != NULL || *absent)
+		shard->hits[kind]++;
 	else
 		shard->misses[kind]++;
 	pthread_mutex_unlock(&shard->lock);
 	return entry;
+}
+
+/* Before anything goes without leaving a mark: whoever misses it, under the lock of the shard, sees that it must ask. */
+static void
+end_whole(Cache *cache, CacheKindSet kinds)
+{
+	for (int kind = 0; kind < AMORO_CACHE_KIND_COUNT; kind++)
+	{
+		if ((kinds & 1U << kind) != 0)
+			atomic_store_explicit(&cache->whole[kind], false, memory_order_release);
+	}
+}
+
+void
+cache_begin_whole(Cache *cache, AmoroCacheKind kind)
+{
+	atomic_store_explicit(&cache->whole[kind], true, memory_order_release);
 }
 
 /* Doubles the buckets when there are more entries than buckets; without memory for it chains just get longer. */
@@ -133,8 +158,10 @@ grow_if_full(CacheShard *shard)
 
 /* The hand passes over entries that were used since it last came by, and takes the others, until size fits. */
 static void
-make_room(CacheShard *shard, size_t limit, size_t size)
+make_room(Cache *cache, CacheShard *shard, size_t size)
 {
+	size_t		limit = cache->shard_bytes;
+
 	/* twice around at most: the first time may only find entries in use */
 	for (size_t steps = shard->bucket_count * 2 + 1; steps > 0 && shard->bytes + size > limit; steps--)
 	{
@@ -148,10 +175,45 @@ make_room(CacheShard *shard, size_t limit, size_t size)
 				link = &(*link)->next;
 				continue;
 			}
-			shard->evictions[(*link)->kind]++;
+			end_whole(cache, 1U << (*link)->kind);
+			if (!(*link)->unknown)
+				shard->evictions[(*link)->kind]++;
 			remove_entry(shard, link);
 		}
 	}
+}
+
+/* Under the lock: puts the entry in the place of the one that *link is, or into its bucket. */
+static void
+put_entry(Cache *cache, CacheShard *shard, AmoroEntry **link, AmoroEntry *entry)
+{
+	size_t		size = entry_size(entry);
+
+	if (*link != NULL)
+		remove_entry(shard, link);
+	if (cache->shard_bytes > 0)
+		make_room(cache, shard, size);
+	grow_if_full(shard);
+	link = bucket_of(shard, entry->hash);
+	entry->next = *link;
+	*link = entry;
+	shard->entry_count++;
+	shard->bytes += size;
+	if (entry->unknown)
+		shard->unknown_count++;
+	else
+		shard->kind_entries[entry->kind]++;
+	shard->kind_bytes[entry->kind] += (int64_t) size;
+}
+
+/* Under the lock: whoever raises a generation removes after it, under the same lock. */
+static bool
+is_overtaken(const Cache *cache, const Lease *lease, const KeyParts *key, uint64_t lease_generation, uint64_t key_generation)
+{
+	if (!RULE(RULE_LOAD_GENERATION))
+		return false;
+	return atomic_load_explicit(&lease->generation, memory_order_acquire) != lease_generation ||
+		cache_generation(cache, cache_ticket_hash(key)) != key_generation;
 }
 
 bool
@@ -159,37 +221,65 @@ cache_store(Cache *cache, const Lease *lease, const KeyParts *key, AmoroEntry *e
 			uint64_t lease_generation, uint64_t key_generation)
 {
 	CacheShard *shard = shard_of(cache, key->hash);
-	size_t		size = entry_size(entry);
-	AmoroEntry **link;
 	bool		stored = false;
 
-	if (cache->shard_bytes > 0 && size > cache->shard_bytes)
+	if (cache->shard_bytes > 0 && entry_size(entry) > cache->shard_bytes)
 		return false;
 	pthread_mutex_lock(&shard->lock);
-
-	/* under the lock: whoever raises a generation removes after it, under the same lock */
-	if (!RULE(RULE_LOAD_GENERATION) ||
-		(atomic_load_explicit(&lease->generation, memory_order_acquire) == lease_generation &&
-		 cache_generation(cache, cache_ticket_hash(key)) == key_generation))
+	if (!is_overtaken(cache, lease, key, lease_generation, key_generation))
 	{
-		link = find_link(shard, entry->kind, key);
-		if (*link != NULL)
-			remove_entry(shard, link);
-		if (cache->shard_bytes > 0)
-			make_room(shard, cache->shard_bytes, size);
-		grow_if_full(shard);
-		link = bucket_of(shard, entry->hash);
 		entry_reference(entry);
-		entry->next = *link;
-		*link = entry;
-		shard->entry_count++;
-		shard->bytes += size;
-		shard->kind_entries[entry->kind]++;
-		shard->kind_bytes[entry->kind] += (int64_t) size;
+		put_entry(cache, shard, find_link(shard, entry->kind, key), entry);
 		stored = true;
 	}
 	pthread_mutex_unlock(&shard->lock);
 	return stored;
+}
+
+void
+cache_store_absent(Cache *cache, const Lease *lease, AmoroCacheKind kind, const KeyParts *key,
+				   uint64_t lease_generation, uint64_t key_generation)
+{
+	CacheShard *shard = shard_of(cache, key->hash);
+	AmoroEntry **link;
+
+	pthread_mutex_lock(&shard->lock);
+	link = find_link(shard, kind, key);
+	if (*link != NULL && (*link)->unknown && !is_overtaken(cache, lease, key, lease_generation, key_generation))
+		remove_entry(shard, link);
+	pthread_mutex_unlock(&shard->lock);
+}
+
+/*
+ * Under the lock: leaves a mark at *link, in the place of an entry if there is one; takes mark over. Without room or memory
+ * for it the kind is whole no more.
+ */
+static void
+put_unknown(Cache *cache, CacheShard *shard, AmoroCacheKind kind, AmoroEntry **link, AmoroEntry *mark)
+{
+	bool		fits = mark != NULL && shard->unknown_count < CACHE_MAX_UNKNOWN;
+
+	if (cache_is_whole(cache, kind) && fits && RULE(RULE_MARK_FORGOTTEN))
+	{
+		put_entry(cache, shard, link, mark);
+		return;
+	}
+	if (RULE(RULE_MARK_FORGOTTEN))
+		end_whole(cache, 1U << kind);
+	if (*link != NULL)
+		remove_entry(shard, link);
+	amoro_entry_release(mark);
+}
+
+void
+cache_store_unknown(Cache *cache, AmoroCacheKind kind, const KeyParts *key)
+{
+	CacheShard *shard = shard_of(cache, key->hash);
+	AmoroEntry *mark = entry_create_unknown(kind, key);
+
+	pthread_mutex_lock(&shard->lock);
+	put_unknown(cache, shard, kind, find_link(shard, kind, key), mark);
+	pthread_mutex_unlock(&shard->lock);
 }
 
 void
@@ -198,21 +288,22 @@ cache_forget(Cache *cache, AmoroCacheKind kind, const KeyParts *key)
 	CacheShard *shard = shard_of(cache, key->hash);
 	_Atomic uint64_t *generation =
 		&cache->key_generations[cache_ticket_hash(key) % CACHE_KEY_GENERATIONS];
-	AmoroEntry **link;
+	AmoroEntry *mark = cache_is_whole(cache, kind) ? entry_create_unknown(kind, key) : NULL;
 
 	atomic_fetch_add_explicit(generation, 1, memory_order_seq_cst);
 	pthread_mutex_lock(&shard->lock);
-	link = find_link(shard, kind, key);
-	if (*link != NULL)
-		remove_entry(shard, link);
+	put_unknown(cache, shard, kind, find_link(shard, kind, key), mark);
 	shard->invalidations[kind]++;
 	pthread_mutex_unlock(&shard->lock);
 	atomic_fetch_add_explicit(generation, 1, memory_order_seq_cst);
 }
 
-/* Removes the entries of these kinds: of the catalog, or of the database; all of them when catalog_name is NULL. */
+/*
+ * Removes the entries of these kinds: of the catalog, or of the database; all of them when catalog_name is NULL. count: as
+ * invalidations.
+ */
 static void
-sweep(Cache *cache, CacheKindSet kinds, const char *catalog_name, const char *database_name)
+sweep(Cache *cache, CacheKindSet kinds, const char *catalog_name, const char *database_name, bool count)
 {
 	for (size_t i = 0; i < cache->shard_count; i++)
 	{
@@ -231,7 +322,7 @@ sweep(Cache *cache, CacheKindSet kinds, const char *catalog_name, const char *da
 					link = &(*link)->next;
 					continue;
 				}
-				if (kinds != ALL_KINDS)
+				if (count)
 					shard->invalidations[(*link)->kind]++;
 				remove_entry(shard, link);
 			}
@@ -261,8 +352,9 @@ raise_database_generations(Cache *cache, const char *catalog_name, const char *d
 void
 cache_forget_database(Cache *cache, CacheKindSet kinds, const char *catalog_name, const char *database_name)
 {
+	end_whole(cache, kinds);
 	raise_database_generations(cache, catalog_name, database_name);
-	sweep(cache, kinds, catalog_name, database_name);
+	sweep(cache, kinds, catalog_name, database_name, true);
 	raise_database_generations(cache, catalog_name, database_name);
 }
 
@@ -273,9 +365,10 @@ cache_forget_kind(Cache *cache, AmoroCacheKind kind)
 }
 
 void
-cache_clear(Cache *cache)
+cache_clear(Cache *cache, CacheKindSet kinds)
 {
-	sweep(cache, ALL_KINDS, NULL, NULL);
+	end_whole(cache, kinds);
+	sweep(cache, kinds, NULL, NULL, false);
 }
 
 int64_t
@@ -286,7 +379,7 @@ cache_entry_count(Cache *cache)
 	for (size_t i = 0; i < cache->shard_count; i++)
 	{
 		pthread_mutex_lock(&cache->shards[i].lock);
-		count += (int64_t) cache->shards[i].entry_count;
+		count += (int64_t) (cache->shards[i].entry_count - cache->shards[i].unknown_count);
 		pthread_mutex_unlock(&cache->shards[i].lock);
 	}
 	return count;
@@ -295,6 +388,8 @@ cache_entry_count(Cache *cache)
 void
 cache_count(Cache *cache, AmoroNodeStatus *status)
 {
+	for (int kind = 0; kind < AMORO_CACHE_KIND_COUNT; kind++)
+		status->caches[kind].whole = cache_is_whole(cache, (AmoroCacheKind) kind);
 	for (size_t i = 0; i < cache->shard_count; i++)
 	{
 		CacheShard *shard = &cache->shards[i];
@@ -326,7 +421,7 @@ cache_destroy(Cache *cache)
 			cache->shard_count = i;
 			break;
 		}
-	sweep(cache, ALL_KINDS, NULL, NULL);
+	sweep(cache, CACHE_ALL_KINDS, NULL, NULL, false);
 	for (size_t i = 0; i < cache->shard_count; i++)
 	{
 		free(cache->shards[i].buckets);

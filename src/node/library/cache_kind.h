@@ -15,13 +15,8 @@ typedef struct CacheKind
 	/* as amoro_cache_kind_name shows it, metadata_lookup() takes it and changes call it */
 	const char *name;
 	int			names;			/* how many of the names of a key it has */
-	/* everything is loaded before the node serves, so what is not in memory does not exist; else the database is asked */
-	bool		miss_is_absent;
-	/*
-	 * Loads what must be there before the node serves, and says at which version it was read; false, with a reason,
-	 * keeps the node fenced: a failed or partial load is never an empty result. NULL: nothing to load.
-	 */
-	bool		(*load_before_serving) (AmoroNode *node, int64_t *version, char *reason, size_t reason_size);
+	/* every node loads all of it before it serves (reload.h); else only one that was told to */
+	bool		loaded_before_serving;
 	/*
 	 * Makes of a document what is decided by, and tells how much of it is shown; see authority_table.h. NULL: all of it is
 	 * shown, and nothing is made of it.

@@ -8,6 +8,5 @@
 const CacheKind device_cache = {
 	.name = "device",
 	.names = 3,
-	.miss_is_absent = false,
-	.load_before_serving = NULL,
+	.loaded_before_serving = false,
 };

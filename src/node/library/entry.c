@@ -36,10 +36,42 @@ fill(AmoroEntry *entry, const KeyParts *key, const char *document, const void *t
 		memcpy((void *) entry_table(entry), table, entry->table_size);
 }
 
+/* An entry with room for its names, a document and a table of these sizes; NULL when memory is short. */
+static AmoroEntry *
+allocate(AmoroCacheKind kind, const KeyParts *key, size_t document_size, size_t table_size)
+{
+	size_t		names = (size_t) key->size[0] + key->size[1] + key->size[2];
+	AmoroEntry *entry = malloc(entry_table_offset(names, document_size) + table_size);
+
+	if (entry == NULL)
+		return NULL;
+	entry->next = NULL;
+	entry->hash = key->hash;
+	entry->version = 0;
+	atomic_init(&entry->references, 1);
+	entry->document_size = (uint32_t) document_size;
+	entry->table_size = (uint32_t) table_size;
+	entry->kind = (uint8_t) kind;
+	entry->used = 0;
+	entry->unknown = false;
+	return entry;
+}
+
+AmoroEntry *
+entry_create_unknown(AmoroCacheKind kind, const KeyParts *key)
+{
+	AmoroEntry *entry = allocate(kind, key, 0, 0);
+
+	if (entry == NULL)
+		return NULL;
+	entry->unknown = true;
+	fill(entry, key, NULL, NULL);
+	return entry;
+}
+
 AmoroEntry *
 entry_create(AmoroCacheKind kind, const KeyParts *key, const char *document, size_t size, int64_t version)
 {
-	size_t		names = (size_t) key->size[0] + key->size[1] + key->size[2];
 	AmoroEntry *entry;
 	void	   *table = NULL;
 	size_t		table_size = 0;
@@ -48,17 +80,10 @@ entry_create(AmoroCacheKind kind, const KeyParts *key, const char *document, siz
 		return NULL;
 	if (cache_kinds[kind]->make_table != NULL && !cache_kinds[kind]->make_table(document, size, &size, &table, &table_size))
 		return NULL;
-	entry = malloc(entry_table_offset(names, size) + table_size);
+	entry = allocate(kind, key, size, table_size);
 	if (entry != NULL)
 	{
-		entry->next = NULL;
-		entry->hash = key->hash;
 		entry->version = version;
-		atomic_init(&entry->references, 1);
-		entry->document_size = (uint32_t) size;
-		entry->table_size = (uint32_t) table_size;
-		entry->kind = (uint8_t) kind;
-		entry->used = 0;
 		fill(entry, key, document, table);
 	}
 	free(table);

@@ -21,12 +21,15 @@ struct AmoroEntry
 	uint16_t	key_size[3];
 	uint8_t		kind;
 	uint8_t		used;			/* since the eviction hand last came by; guarded by the lock of the shard */
+	bool		unknown;		/* no document: what there is of this name must be asked */
 	char		data[];			/* the three names, the document, and what its kind makes of it (at a multiple of 8 bytes) */
 };
 
 /* NULL when memory is short, the document larger than 4 GB, or not what its kind expects. The caller holds the one reference. */
 extern AmoroEntry *entry_create(AmoroCacheKind kind, const KeyParts *key, const char *document, size_t size,
 								int64_t version);
+/* An entry that says of a name that the database must be asked (see cache_begin_whole). NULL when memory is short. */
+extern AmoroEntry *entry_create_unknown(AmoroCacheKind kind, const KeyParts *key);
 extern bool entry_matches(const AmoroEntry *entry, AmoroCacheKind kind, const KeyParts *key);
 extern bool entry_in_database(const AmoroEntry *entry, const char *catalog_name, const char *database_name);
 /* Bytes of memory, the allocator's own included. */

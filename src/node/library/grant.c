@@ -121,14 +121,16 @@ answer_reload(Lease *lease, const NodeRequest *request, const NodeGrant *grant)
 	{
 		if (same_timeline && next_term && grant->metadata_version >= applied)
 			lease->carrying = true;
-		else if (grant->term == term)
-			lease_fence(lease, AMORO_NODE_FENCED,
+		else if (grant->term == term && grant->metadata_version >= applied)
+			lease_lapse(lease, AMORO_NODE_FENCED,
 						grant->reason[0] ? grant->reason : "the server has ended the lease");
-		else if (!same_timeline)
+		else if (grant->term != term && !same_timeline)
 			lease_fence(lease, AMORO_NODE_FENCED, "the server is on another timeline");
 		else
 			lease_fence(lease, AMORO_NODE_FENCED, "the server has lost changes that were applied here");
 	}
+	else if (request->kind == REQUEST_ACTIVATE && grant->metadata_version < request->version)
+		lease->clear(lease->clear_argument, false);	/* loaded from a server that has lost some of it since */
 	take_term(lease, grant);
 	lease->loaded_version = lease->newest_version;
 	return after_no_grant(lease);

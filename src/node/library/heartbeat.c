@@ -181,6 +181,17 @@ apply_changes(AmoroNode *node, const NodeRequest *request, const NodeAnswer *ans
 	return outcome;
 }
 
+/* A node that does not serve has told how far it is: that it is to reload, it knows, and takes its time for. */
+static LeaseOutcome
+take_answer_to_report(Lease *lease, const NodeRequest *request, const NodeGrant *grant)
+{
+	int			fruitless = lease->fruitless;
+	LeaseOutcome outcome = lease_answered(lease, request, grant);
+
+	lease->fruitless = fruitless;
+	return outcome == LEASE_RETRY ? LEASE_GO_ON : outcome;
+}
+
 static LeaseOutcome
 take_answer(AmoroNode *node, const NodeRequest *request, NodeAnswer *answer)
 {
@@ -188,6 +199,10 @@ take_answer(AmoroNode *node, const NodeRequest *request, NodeAnswer *answer)
 	LeaseOutcome outcome;
 	bool		carried;
 
+	if (request->kind == REQUEST_SNAPSHOT)
+		return reload_take_chunk(node, answer);
+	if (request->kind == REQUEST_CHANGES && lease->state != AMORO_NODE_ACTIVE)
+		return reload_take_changes(node, request, answer);
 	if (request->kind == REQUEST_CHANGES)
 		return apply_changes(node, request, answer);
 	pthread_mutex_lock(&node->lease_lock);
@@ -197,6 +212,8 @@ take_answer(AmoroNode *node, const NodeRequest *request, NodeAnswer *answer)
 		lease->outstanding = 0;
 		outcome = LEASE_GO_ON;
 	}
+	else if (request->kind == REQUEST_HEARTBEAT && lease->state != AMORO_NODE_ACTIVE)
+		outcome = take_answer_to_report(lease, request, &answer->grant);
 	else
 		outcome = lease_answered(lease, request, &answer->grant);
 	carried = answer->change_count > 0 && outcome == LEASE_GO_ON && lease_next_step(lease) == STEP_CHANGES &&
@@ -223,42 +240,78 @@ receive(AmoroNode *node, const NodeRequest *request, NodeTime deadline, NodeAnsw
 	}
 }
 
+/* For a chunk there is more time than for what a lease depends on. */
+static NodeTime
+request_deadline(const AmoroNode *node, const NodeRequest *request)
+{
+	NodeTime	way = patience(node);
+
+	if (request->kind == REQUEST_SNAPSHOT)
+		way = greatest(way, node->loader.timeout);
+	return request->sent + request->wait_ms * 1000 + way;
+}
+
+static LeaseOutcome
+take_refusal(AmoroNode *node, const NodeRequest *request, const TransportFailure *failure)
+{
+	LeaseOutcome outcome;
+
+	if (reload_refused(node, request, failure))
+		return LEASE_GO_ON;
+	if (node->lease.state != AMORO_NODE_ACTIVE)
+		reload_failed(node, request->kind, false, failure->message);
+	pthread_mutex_lock(&node->lease_lock);
+	outcome = lease_refused(&node->lease, request, failure->sqlstate, failure->message);
+	pthread_mutex_unlock(&node->lease_lock);
+	return outcome;
+}
+
+static void
+lose_request(AmoroNode *node, const NodeRequest *request, bool timed_out, const char *reason)
+{
+	if (node->lease.state != AMORO_NODE_ACTIVE)
+		reload_failed(node, request->kind, timed_out, reason);
+	lost(node, request, reason);
+}
+
 static void
 make_request(AmoroNode *node, const NodeRequest *request)
 {
 	Transport  *transport = node->heartbeat.transport;
-	NodeTime	deadline = request->sent + request->wait_ms * 1000 + patience(node);
+	NodeTime	deadline = request_deadline(node, request);
+	LookupQuestion question = {NULL};
 	NodeAnswer	answer = {0};
 	TransportFailure failure = {"", ""};
 	TransportStatus status;
-	LeaseOutcome outcome;
 	char		detail[64];
 
-	snprintf(detail, sizeof(detail), "%lld entries", (long long) cache_entry_count(&node->cache));
-	status = transport->send(transport, request, detail, NULL, deadline, &failure);
+	reload_describe(node, detail, sizeof(detail));
+	if (request->kind == REQUEST_SNAPSHOT)
+		question = reload_question(node);
+	status = transport->send(transport, request, detail, &question, deadline, &failure);
 	if (status == TRANSPORT_DONE)
 		status = receive(node, request, deadline, &answer, &failure);
 
 	switch (status)
 	{
 		case TRANSPORT_DONE:
-			outcome = take_answer(node, request, &answer);
-			transport->answer_release(transport, &answer);
-			schedule(node, request->sent, outcome);
-			break;
+			{
+				LeaseOutcome outcome = take_answer(node, request, &answer);
+
+				transport->answer_release(transport, &answer);
+				schedule(node, request->sent, outcome);
+				break;
+			}
 		case TRANSPORT_REFUSED:
-			pthread_mutex_lock(&node->lease_lock);
-			outcome = lease_refused(&node->lease, request, failure.sqlstate, failure.message);
-			pthread_mutex_unlock(&node->lease_lock);
-			schedule(node, request->sent, outcome);
+			schedule(node, request->sent, take_refusal(node, request, &failure));
 			break;
 		case TRANSPORT_WOKEN:
 			break;				/* closing: heartbeat_release deals with the connection */
 		case TRANSPORT_TIMED_OUT:
-			lost(node, request, "no answer from the server in time");
+			lose_request(node, request, true, "no answer from the server in time");
 			break;
 		case TRANSPORT_BROKEN:
-			lost(node, request, failure.message[0] ? failure.message : "the connection to the server broke");
+			lose_request(node, request, false, failure.message[0] ? failure.message : "the connection to the server broke");
 			break;
 	}
 }
@@ -274,40 +327,13 @@ request_of(LeaseStep step)
 			return REQUEST_ACTIVATE;
 		case STEP_CHANGES:
 			return REQUEST_CHANGES;
+		case STEP_SNAPSHOT:
+			return REQUEST_SNAPSHOT;
 		case STEP_RELEASE:
 			return REQUEST_RELEASE;
 		default:
 			return REQUEST_HEARTBEAT;
 	}
-}
-
-/*
- * What must be in memory before the node serves, for a node about to activate. Without such a kind of cache an empty
- * node has loaded everything there is at the newest version.
- */
-static bool
-load_before_serving(AmoroNode *node)
-{
-	int64_t		loaded = node->lease.newest_version;
-	char		reason[REASON_SIZE];
-
-	for (int kind = 0; kind < AMORO_CACHE_KIND_COUNT; kind++)
-	{
-		int64_t		version;
-
-		if (node->kinds[kind]->load_before_serving == NULL)
-			continue;
-		if (!node->kinds[kind]->load_before_serving(node, &version, reason, sizeof(reason)))
-		{
-			lost(node, NULL, reason);
-			return false;
-		}
-		loaded = least(loaded, version);
-	}
-	pthread_mutex_lock(&node->lease_lock);
-	node->lease.loaded_version = loaded;
-	pthread_mutex_unlock(&node->lease_lock);
-	return true;
 }
 
 bool
@@ -332,19 +358,19 @@ heartbeat_step(AmoroNode *node)
 		connect_to_server(node);
 		return true;
 	}
-	if (lease_next_step(lease) == STEP_ACTIVATE && lease->state != AMORO_NODE_ACTIVE && !load_before_serving(node))
-		return true;
-	if (heartbeat->transport->can_wait(heartbeat->transport))
+	step = lease_next_step(lease);
+	if (step == STEP_ACTIVATE && lease->state != AMORO_NODE_ACTIVE)
+	{
+		step = reload_next_step(node);
+		if (step == STEP_STOP)
+			return true;
+	}
+	if (lease->state == AMORO_NODE_ACTIVE && heartbeat->transport->can_wait(heartbeat->transport))
 		wait_ms = least(least(lease->heartbeat_interval_us, lease->lease_us / 4) / 1000, LONGEST_WAIT_MS);
 
-	/* the step is decided and the request noted in one hold: a close in between must not be overtaken */
 	pthread_mutex_lock(&node->lease_lock);
-	step = lease_next_step(lease);
-	if (step != STEP_STOP)
-		lease_request_begin(lease, request_of(step), wait_ms, &request);
+	lease_request_begin(lease, request_of(step), wait_ms, &request);
 	pthread_mutex_unlock(&node->lease_lock);
-	if (step == STEP_STOP)
-		return false;
 	make_request(node, &request);
 	report(node);
 	return true;

@@ -9,7 +9,7 @@
 #include <string.h>
 
 void
-lease_init(Lease *lease, const NodeClock *clock, void (*clear) (void *argument), void *clear_argument)
+lease_init(Lease *lease, const NodeClock *clock, void (*clear) (void *argument, bool keep_loaded), void *clear_argument)
 {
 	memset(lease, 0, sizeof(*lease));
 	lease->clock = clock;
@@ -30,8 +30,8 @@ lease_set_reason(Lease *lease, const char *reason)
  * The order matters to readers, who take the generation first and the end second: whoever sees the new generation
  * sees either no lease, or one that began after the caches were empty.
  */
-void
-lease_fence(Lease *lease, AmoroNodeState state, const char *reason)
+static void
+end_lease(Lease *lease, AmoroNodeState state, const char *reason, bool keep_loaded)
 {
 	if (lease->state == AMORO_NODE_ACTIVE)
 		lease->fences++;
@@ -39,7 +39,7 @@ lease_fence(Lease *lease, AmoroNodeState state, const char *reason)
 	if (RULE(RULE_CLEAR_ON_FENCE))
 	{
 		atomic_fetch_add_explicit(&lease->generation, 1, memory_order_seq_cst);
-		lease->clear(lease->clear_argument);
+		lease->clear(lease->clear_argument, keep_loaded);
 	}
 	lease->clears++;
 	lease->carrying = false;
@@ -47,6 +47,25 @@ lease_fence(Lease *lease, AmoroNodeState state, const char *reason)
 	lease->state = state;
 	lease->loaded_version = lease->newest_version;
 	lease_set_reason(lease, reason);
+}
+
+void
+lease_fence(Lease *lease, AmoroNodeState state, const char *reason)
+{
+	end_lease(lease, state, reason, false);
+}
+
+void
+lease_lapse(Lease *lease, AmoroNodeState state, const char *reason)
+{
+	end_lease(lease, state, reason, lease->state == AMORO_NODE_ACTIVE);
+}
+
+void
+lease_heard(Lease *lease)
+{
+	lease->outstanding = 0;
+	lease->last_heard = clock_now(lease->clock);
 }
 
 void
@@ -73,7 +92,7 @@ lease_expire(Lease *lease)
 	else
 		snprintf(reason, sizeof(reason), "the lease of %lld ms ended: %.180s",
 				 (long long) (lease->lease_us / 1000), lease->reason);
-	lease_fence(lease, state, reason);
+	lease_lapse(lease, state, reason);
 }
 
 AmoroNodeState
@@ -121,7 +140,7 @@ lease_request_begin(Lease *lease, RequestKind kind, int64_t wait_ms, NodeRequest
 	memcpy(request->incarnation, lease->incarnation, INCARNATION_SIZE);
 
 	/* what was applied before a fence is forgotten with it: a fenced node has what it has loaded */
-	if (kind == REQUEST_ACTIVATE && !serving)
+	if ((kind == REQUEST_ACTIVATE || kind == REQUEST_SNAPSHOT || kind == REQUEST_CHANGES) && !serving)
 	{
 		request->version = lease->loaded_version;
 		lease->state = AMORO_NODE_RECOVERING;

@@ -49,10 +49,13 @@ typedef enum RequestKind
 	REQUEST_ACTIVATE,
 	REQUEST_CHANGES,
 	REQUEST_RELEASE,
+	REQUEST_SNAPSHOT,			/* a chunk of what is loaded before serving */
 	REQUEST_LOOKUP,				/* by the loaders; the lease knows nothing of it */
 	REQUEST_LEAD,				/* by campaigns, nor of these */
 	REQUEST_CEDE
 } RequestKind;
+
+#define REQUEST_KIND_COUNT (REQUEST_CEDE + 1)
 
 typedef struct NodeRequest
 {
@@ -76,6 +79,7 @@ typedef enum LeaseStep
 	STEP_HEARTBEAT,
 	STEP_ACTIVATE,
 	STEP_CHANGES,
+	STEP_SNAPSHOT,				/* by reload_next_step */
 	STEP_RELEASE,
 	STEP_STOP					/* nothing more, for good */
 } LeaseStep;
@@ -99,7 +103,11 @@ typedef struct Lease
 	_Atomic int64_t term;
 
 	const NodeClock *clock;
-	void		(*clear) (void *argument);	/* forgets every entry of every cache */
+	/*
+	 * Forgets every entry of every cache. With keep_loaded, what was loaded before serving may be kept for the next
+	 * recovery: it was right as of the applied version, and nobody reads it before the changes since then are applied.
+	 */
+	void		(*clear) (void *argument, bool keep_loaded);
 	void	   *clear_argument;
 
 	AmoroNodeState state;		/* AMORO_NODE_ACTIVE: holds a lease, or held one whose end was not noticed yet */
@@ -131,7 +139,8 @@ typedef struct Lease
 	char		reason[REASON_SIZE];
 } Lease;
 
-extern void lease_init(Lease *lease, const NodeClock *clock, void (*clear) (void *argument), void *clear_argument);
+extern void lease_init(Lease *lease, const NodeClock *clock, void (*clear) (void *argument, bool keep_loaded),
+					   void *clear_argument);
 /* What to ask next. */
 extern LeaseStep lease_next_step(const Lease *lease);
 /* Notes the moment before a request is sent, and what it says. wait_ms counts for a heartbeat only. */
@@ -148,6 +157,10 @@ extern LeaseOutcome lease_changes_applied(Lease *lease, const NodeRequest *reque
 extern void lease_expire(Lease *lease);
 /* Stops serving and forgets everything. */
 extern void lease_fence(Lease *lease, AmoroNodeState state, const char *reason);
+/* Stops serving because the lease is over, and for no other reason: see clear. */
+extern void lease_lapse(Lease *lease, AmoroNodeState state, const char *reason);
+/* An answer came that is neither grant nor error. */
+extern void lease_heard(Lease *lease);
 /* A snapshot of what a lookup would be told; the caller holds the lock of the node. */
 extern AmoroNodeState lease_state(const Lease *lease);
 /* Stops serving at once, from any thread; the heartbeat thread fences afterwards. */

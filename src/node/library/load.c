@@ -56,6 +56,8 @@ load_finish(const Lease *lease, Cache *cache, AmoroCacheKind kind, const KeyPart
 		return LOAD_OVERTAKEN;
 
 	*result = read_state(answer, &cacheable);
+	if (*result == AMORO_NOT_FOUND)
+		cache_store_absent(cache, lease, kind, key, note->lease_generation, note->key_generation);
 	if (*result != AMORO_OK)
 		return LOAD_ANSWERED;
 	*entry = entry_create(kind, key, answer->document, answer->document_size, answer->object_version);

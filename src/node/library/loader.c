@@ -289,7 +289,7 @@ static TransportStatus
 ask(LoadWorker *worker, Load *load, NodeAnswer *answer, TransportFailure *failure)
 {
 	Transport  *transport = worker->transport;
-	LookupQuestion question = {worker->node->kinds[load->kind]->name, &load->names_key};
+	LookupQuestion question = {.kind_name = worker->node->kinds[load->kind]->name, .key = &load->names_key};
 	NodeRequest request = {.kind = REQUEST_LOOKUP};
 	TransportStatus status = TRANSPORT_DONE;
 

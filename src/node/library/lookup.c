@@ -18,16 +18,18 @@
 static AmoroResult
 peek(AmoroNode *node, AmoroCacheKind kind, const KeyParts *parts, AmoroEntry **entry, AmoroTicket *ticket)
 {
+	bool		absent;
+
 	ticket->lease_generation = atomic_load_explicit(&node->lease.generation, memory_order_acquire);
 	if (!lease_is_valid(&node->lease))
 		return AMORO_FENCED;
 	ticket->key_hash = cache_ticket_hash(parts);
 	ticket->key_generation = cache_generation(&node->cache, ticket->key_hash);
 	ticket->metadata_version = atomic_load_explicit(&node->lease.applied_version, memory_order_acquire);
-	*entry = cache_find(&node->cache, kind, parts);
+	*entry = cache_find(&node->cache, kind, parts, &absent);
 	if (*entry != NULL)
 		return AMORO_OK;
-	return node->kinds[kind]->miss_is_absent ? AMORO_NOT_FOUND : AMORO_MISS;
+	return absent ? AMORO_NOT_FOUND : AMORO_MISS;
 }
 
 AmoroResult

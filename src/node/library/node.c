@@ -34,13 +34,26 @@ node_log(AmoroNode *node, int level, const char *format,...)
 }
 
 static void
-clear_caches(void *argument)
+clear_caches(void *argument, bool keep_loaded)
 {
-	cache_clear(argument);
+	reload_clear(argument, keep_loaded);
+}
+
+/* What every node loads before it serves, and what this one was told to load beside it. */
+static void
+want_reload(AmoroNode *node, unsigned preload)
+{
+	for (int kind = 0; kind < AMORO_CACHE_KIND_COUNT; kind++)
+	{
+		if (node->kinds[kind]->loaded_before_serving || (preload & 1U << kind) != 0)
+			node->reload.wanted |= 1U << kind;
+		atomic_init(&node->counters[kind].last_reload_us, -1);
+	}
+	node->reload.left = node->reload.wanted;
 }
 
 AmoroNode *
-node_create(const NodeClock *clock, Transport *transport, size_t cache_bytes, NodeTime load_timeout)
+node_create(const NodeClock *clock, Transport *transport, size_t cache_bytes, NodeTime load_timeout, unsigned preload)
 {
 	AmoroNode  *node = calloc(1, sizeof(AmoroNode));
 
@@ -55,9 +68,10 @@ node_create(const NodeClock *clock, Transport *transport, size_t cache_bytes, No
 	node->clock = *clock;
 	pthread_mutex_init(&node->lease_lock, NULL);
 	pthread_mutex_init(&node->campaigns_lock, NULL);
-	lease_init(&node->lease, &node->clock, clear_caches, &node->cache);
+	lease_init(&node->lease, &node->clock, clear_caches, node);
 	random_incarnation(node->lease.incarnation);
 	node->kinds = cache_kinds;
+	want_reload(node, preload);
 	node->heartbeat.transport = transport;
 	loader_init(&node->loader, load_timeout);
 	return node;
@@ -120,6 +134,8 @@ wrong_option(const AmoroNodeOptions *options)
 		return "the number of connections for loads must be between 0 and 64";
 	if (options->load_timeout_ms < 0 || options->load_timeout_ms > LONGEST_LOAD_TIMEOUT_MS)
 		return "the timeout of a load must be between 0 and 600000 ms";
+	if (options->preload >> AMORO_CACHE_KIND_COUNT != 0)
+		return "there is no such kind of cache to load before serving";
 	return NULL;
 }
 
@@ -195,7 +211,8 @@ amoro_node_open(const AmoroNodeOptions *options, AmoroNode **result, char *error
 	if (registration == NULL)
 		return AMORO_INVALID_ARGUMENT;
 	transport = server_transport_create(options->conninfo, registration, &clock_boottime, error, error_size);
-	node = transport ? node_create(&clock_boottime, transport, options->cache_bytes, (NodeTime) timeout_ms * 1000)
+	node = transport ? node_create(&clock_boottime, transport, options->cache_bytes, (NodeTime) timeout_ms * 1000,
+												 options->preload)
 		: NULL;
 	if (node == NULL)
 	{

@@ -14,6 +14,7 @@
 #include "cache_kind.h"
 #include "lease.h"
 #include "loader.h"
+#include "reload.h"
 #include "transport.h"
 
 typedef struct KindCounters
@@ -21,6 +22,9 @@ typedef struct KindCounters
 	_Atomic int64_t loads;
 	_Atomic int64_t load_failures;
 	_Atomic int64_t loads_refused;
+	_Atomic int64_t clears;
+	_Atomic int64_t reloads;
+	_Atomic int64_t last_reload_us; /* -1: none yet */
 } KindCounters;
 
 /* The heartbeat thread and what only it touches. */
@@ -49,6 +53,7 @@ struct AmoroNode
 	_Atomic bool closing;
 	bool		release_wanted; /* the server may owe us a lease; set before closing */
 	Heartbeat	heartbeat;
+	Reload		reload;			/* touched by the heartbeat thread alone */
 	Loader		loader;
 	AmoroLeadership *campaigns; /* for services, chained */
 	pthread_mutex_t campaigns_lock;
@@ -60,7 +65,8 @@ struct AmoroNode
 };
 
 /* A node without threads; NULL when memory is short. The transport becomes the node's. */
-extern AmoroNode *node_create(const NodeClock *clock, Transport *transport, size_t cache_bytes, NodeTime load_timeout);
+extern AmoroNode *node_create(const NodeClock *clock, Transport *transport, size_t cache_bytes, NodeTime load_timeout,
+							  unsigned preload);
 /* What is left of a node whose threads have ended. */
 extern void node_destroy(AmoroNode *node);
 /* Stops serving at once, and wakes the threads to end. */

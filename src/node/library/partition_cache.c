@@ -7,6 +7,5 @@
 const CacheKind partition_cache = {
 	.name = "partition",
 	.names = 3,
-	.miss_is_absent = false,
-	.load_before_serving = NULL,
+	.loaded_before_serving = false,
 };

@@ -27,7 +27,10 @@ enum
 	RULE_LOAD_TERM = 1 << 14,	/* a load from another term is refused */
 	RULE_LOAD_VERSION = 1 << 15,	/* a load that is older than what was applied is refused */
 	RULE_LOAD_AFTER_QUESTION = 1 << 16,	/* a load answers nobody who asked after it began */
-	RULE_TENURE_OF_ONE_LEASE = 1 << 17	/* a tenure ends with the lease in which it was asked for */
+	RULE_TENURE_OF_ONE_LEASE = 1 << 17,	/* a tenure ends with the lease in which it was asked for */
+	RULE_MARK_FORGOTTEN = 1 << 18,	/* in a kind that is whole, what is forgotten leaves a mark that it has to be asked */
+	RULE_CATCH_UP = 1 << 19,	/* what was loaded in chunks, or kept, is brought up to date before it is served */
+	RULE_ONE_HISTORY = 1 << 20	/* what was loaded from another timeline is dropped */
 };
 
 #if defined(AMORO_WITHOUT_RULES)

@@ -42,6 +42,9 @@ static const struct
 		"SELECT version, object_kind, operation, catalog_name, database_name, table_name"
 		" FROM %smetadata_changes($1::pg_catalog.int8, " CHANGES_PAGE ")", 1},
 	[REQUEST_RELEASE] = {NULL, "SELECT %srelease_node($1::pg_catalog.int8, $2::pg_catalog.uuid)", 2},
+	[REQUEST_SNAPSHOT] = {NULL, "SELECT metadata_version, term, object_id, catalog_name, database_name, object_name, state, object_version, document"
+		" FROM %smetadata_snapshot_chunk($1::pg_catalog.text, $2::pg_catalog.int8, $3::pg_catalog.text, $4::pg_catalog.text,"
+		" $5::pg_catalog.text, $6::pg_catalog.int4)", 6},
 	[REQUEST_LOOKUP] = {"amoro_node_lookup",
 		"SELECT metadata_version, term, found, state, object_version, document"
 		" FROM %smetadata_lookup($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text, $4::pg_catalog.text)", 4},
@@ -137,6 +140,19 @@ fill_heartbeat(Parameters *parameters, const NodeRequest *request, const char *d
 }
 
 static void
+fill_snapshot(Parameters *parameters, const LookupQuestion *question)
+{
+	parameters->values[0] = question->kind_name;
+	parameters->values[5] = number(parameters, 5, question->max_rows);
+	if (question->key == NULL)
+		return;
+	parameters->values[1] = number(parameters, 1, question->after_object_id);
+	parameters->values[2] = question->key->catalog_name;
+	parameters->values[3] = question->key->database_name;
+	parameters->values[4] = question->key->object_name;
+}
+
+static void
 fill_parameters(Parameters *parameters, const ServerTransport *server, const NodeRequest *request,
 				const char *detail, const LookupQuestion *question)
 {
@@ -159,6 +175,9 @@ fill_parameters(Parameters *parameters, const ServerTransport *server, const Nod
 			values[1] = question->key->catalog_name;
 			values[2] = question->key->database_name;
 			values[3] = question->key->object_name;
+			return;
+		case REQUEST_SNAPSHOT:
+			fill_snapshot(parameters, question);
 			return;
 		case REQUEST_HEARTBEAT:
 			fill_heartbeat(parameters, request, detail);
@@ -224,7 +243,7 @@ server_send(Transport *transport, const NodeRequest *request, const char *detail
 	RequestKind kind = request->kind;
 	bool		prepared = statements[kind].name != NULL && !connection->pooled;
 	Parameters	parameters;
-	char		sql[640];
+	char		sql[768];
 	int			sent;
 
 	memset(&parameters, 0, sizeof(parameters));
@@ -323,6 +342,35 @@ read_leadership(const PGresult *result, LeadershipAnswer *leadership)
 	leadership->reason = text_at(result, 0, 6);
 }
 
+/* Rows of a chunk; the one without names is the end. A chunk without a row is no answer. */
+static bool
+read_snapshot(const PGresult *result, NodeAnswer *answer)
+{
+	int			rows = PQntuples(result);
+
+	if (rows == 0 || (answer->rows = calloc((size_t) rows, sizeof(ObjectRow))) == NULL)
+		return false;
+	answer->lookup.metadata_version = number_at(result, 0, 0);
+	answer->lookup.term = number_at(result, 0, 1);
+	for (int i = 0; i < rows && !answer->last; i++)
+	{
+		ObjectRow  *row = &answer->rows[answer->row_count];
+
+		answer->last = PQgetisnull(result, i, 3);
+		if (answer->last)
+			break;
+		row->object_id = number_at(result, i, 2);
+		row->key = (AmoroKey) {text_at(result, i, 3), text_at(result, i, 4), text_at(result, i, 5)};
+		row->answer = (LookupAnswer) {
+			.metadata_version = answer->lookup.metadata_version, .term = answer->lookup.term, .found = true,
+			.state = text_at(result, i, 6), .object_version = number_at(result, i, 7),
+			.document = text_at(result, i, 8), .document_size = (size_t) PQgetlength(result, i, 8),
+		};
+		answer->row_count++;
+	}
+	return true;
+}
+
 static bool
 read_answer(const PGresult *result, const NodeRequest *request, NodeAnswer *answer)
 {
@@ -330,6 +378,8 @@ read_answer(const PGresult *result, const NodeRequest *request, NodeAnswer *answ
 
 	if (kind == REQUEST_CHANGES)
 		return read_changes(result, answer);
+	if (kind == REQUEST_SNAPSHOT)
+		return read_snapshot(result, answer);
 	if (PQntuples(result) != 1)
 		return false;
 	if (kind == REQUEST_RELEASE || kind == REQUEST_CEDE)
@@ -349,6 +399,7 @@ static void
 server_answer_release(Transport *transport, NodeAnswer *answer)
 {
 	free(answer->changes);
+	free(answer->rows);
 	PQclear(answer->storage);
 	memset(answer, 0, sizeof(*answer));
 }

@@ -47,9 +47,13 @@ amoro_node_status(AmoroNode *node, AmoroNodeStatus *status)
 	for (int kind = 0; kind < AMORO_CACHE_KIND_COUNT; kind++)
 	{
 		KindCounters *counters = &node->counters[kind];
+		int64_t		reload_us = atomic_load_explicit(&counters->last_reload_us, memory_order_relaxed);
 
 		status->caches[kind].loads = atomic_load_explicit(&counters->loads, memory_order_relaxed);
 		status->caches[kind].load_failures = atomic_load_explicit(&counters->load_failures, memory_order_relaxed);
+		status->caches[kind].clears = atomic_load_explicit(&counters->clears, memory_order_relaxed);
+		status->caches[kind].reloads = atomic_load_explicit(&counters->reloads, memory_order_relaxed);
+		status->caches[kind].last_reload_ms = reload_us < 0 ? -1 : reload_us / 1000;
 		status->caches[kind].loads_refused = atomic_load_explicit(&counters->loads_refused, memory_order_relaxed);
 	}
 }

@@ -7,6 +7,5 @@
 const CacheKind table_cache = {
 	.name = "table",
 	.names = 3,
-	.miss_is_absent = false,
-	.load_before_serving = NULL,
+	.loaded_before_serving = false,
 };

@@ -61,6 +61,14 @@ typedef struct LeadershipAnswer
 	const char *reason;
 } LeadershipAnswer;
 
+/* One object of many. */
+typedef struct ObjectRow
+{
+	int64_t		object_id;
+	AmoroKey	key;
+	LookupAnswer answer;
+} ObjectRow;
+
 /*
  * The answer to a request of the kind that was sent. A heartbeat's may carry changes beside the grant: all of those
  * after the version of the request up to the version of the grant.
@@ -73,14 +81,19 @@ typedef struct NodeAnswer
 	int			change_count;
 	LookupAnswer lookup;
 	LeadershipAnswer leadership;
-	void	   *storage;		/* what changes, lookup and leadership point into, until answer_release */
+	ObjectRow  *rows;
+	int			row_count;
+	bool		last;			/* REQUEST_SNAPSHOT: no more rows of this kind after these; lookup has the version and the term */
+	void	   *storage;		/* what changes, lookup, rows and leadership point into, until answer_release */
 } NodeAnswer;
 
-/* What a lookup asks for; a registration is asked for with what the transport was made with. */
+/* What a lookup or a snapshot asks for; a registration is asked for with what the transport was made with. */
 typedef struct LookupQuestion
 {
 	const char *kind_name;
-	const AmoroKey *key;
+	const AmoroKey *key;		/* of a snapshot: names of the last object before, NULL at the beginning */
+	int64_t		after_object_id;	/* its id */
+	int			max_rows;
 } LookupQuestion;
 
 typedef struct Transport Transport;
