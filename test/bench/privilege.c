@@ -246,7 +246,7 @@ main(int argc, char **argv)
 		snprintf(users[i], sizeof(users[i]), "user_%06d", i);
 	for (int i = 0; i < 64; i++)
 		snprintf(tables[i], sizeof(tables[i]), "table_%06d", i);
-	node = node_create(&clock_boottime, &transport, 0, 1000000);
+	node = node_create(&clock_boottime, &transport, 0, 1000000, 0);
 	node->lease.state = AMORO_NODE_ACTIVE;
 	node->lease.term = 1;
 	node->lease.end = clock_now(&clock_boottime) + INT64_C(3600000000);

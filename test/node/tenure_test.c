@@ -26,7 +26,7 @@ read_clock(void *argument)
 static const NodeClock test_clock = {read_clock, NULL};
 
 static void
-clear_nothing(void *argument)
+clear_nothing(void *argument, bool keep_loaded)
 {
 }
 

@@ -264,7 +264,8 @@ request_arrives(World *world, void *argument)
 	else if (is_lost(world, world->cut_to_node))
 		message_free(message);
 	else
-		world_at(world, world->now + delay(world), answer_arrives, message);
+		world_at(world, world->now + delay(world) + (message->request.kind == REQUEST_SNAPSHOT ? world->chunk_time : 0),
+				 answer_arrives, message);
 }
 
 void
@@ -344,6 +345,8 @@ transport_send(Transport *self, const NodeRequest *request, const char *detail,
 	}
 	world->sends[request->kind]++;
 	world->last[request->kind] = *request;
+	if (request->kind == REQUEST_HEARTBEAT)
+		snprintf(world->last_detail, sizeof(world->last_detail), "%s", detail);
 	if (is_lost(world, world->cut_to_server))
 		return TRANSPORT_DONE;
 	message = calloc(1, sizeof(Message));

@@ -104,6 +104,7 @@ struct World
 	bool		deliver_strays; /* answers to requests that were given up still come */
 	bool		pooled;			/* heartbeats cannot wait */
 	CacheKindSet preload;		/* what the node loads before it serves */
+	NodeTime	chunk_time;		/* that the server takes for a chunk */
 	NodeTime	pause_before_send;	/* the node stalls between noting the time and sending */
 	NodeTime	paused_until;	/* the node's process does not run */
 
@@ -120,6 +121,7 @@ struct World
 	/* what happened */
 	int			sends[REQUEST_KIND_COUNT];
 	NodeRequest last[REQUEST_KIND_COUNT];
+	char		last_detail[64];	/* what the node said of itself in its last heartbeat */
 	int64_t		absent_since[OBJECT_COUNT]; /* version as of which the node may know from memory that there is no such object */
 	int			opens;
 	int64_t		answers;		/* that left the node */
