@@ -52,9 +52,10 @@ is_cached(World *world, const char *service)
 	AmoroKey	key = {service, "7", NULL};
 	KeyParts	parts;
 	AmoroEntry *entry;
+	bool		absent;
 
 	assert_true(key_parts(&parts, AMORO_CACHE_BUCKET, &key, world->node->cache.seed));
-	entry = cache_find(&world->node->cache, AMORO_CACHE_BUCKET, &parts);
+	entry = cache_find(&world->node->cache, AMORO_CACHE_BUCKET, &parts, &absent);
 	amoro_entry_release(entry);
 	return entry != NULL;
 }
