@@ -187,6 +187,10 @@ BEGIN
 	IF NOT pg_try_advisory_xact_lock(1095565317, 0) THEN
 		RETURN 0;
 	END IF;
+	-- where there is nothing to give away nothing is written: its commit would wait for a standby that is gone
+	IF NOT EXISTS (SELECT FROM amoro_meta.bucket_service) THEN
+		RETURN 0;
+	END IF;
 	PERFORM amoro_meta.note_absent_nodes();
 	FOR target IN SELECT s.service_id, s.service FROM amoro_meta.bucket_service s ORDER BY s.service_id LOOP
 		CONTINUE WHEN NOT EXISTS (SELECT FROM amoro_meta.planned_buckets(target.service_id));
