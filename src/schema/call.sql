@@ -120,7 +120,7 @@ CREATE FUNCTION call_result(call_id bigint, timeout interval DEFAULT NULL, OUT s
 	AS 'MODULE_PATHNAME', 'amoro_meta_call_result';
 COMMENT ON FUNCTION call_result(bigint, interval) IS
 	'waits for the end of a call, for at most timeout (null: to its own end), without polling: answered, with the status and the first MB of the body; '
-	'expired, with what came last, if anything; or waiting, when timeout ended first. token: of the leader that was asked last. '
+	'expired, with the last answer, if any came, and the error of the last attempt, if that brought none; or waiting, when timeout ended first. token: of the leader that was asked last. '
 	'Errors: 42704 no such call, 42501 of another role, 25001 not committed yet, 22004, 22023, 25006';
 REVOKE ALL ON FUNCTION call_result(bigint, interval) FROM PUBLIC;
 
@@ -205,8 +205,11 @@ BEGIN
 		new_state := 'expired';
 	END IF;
 	UPDATE amoro_meta.call c
-		SET state = new_state, ended_at = CASE WHEN new_state <> 'waiting' THEN moment END, status = nullif(record_call.status, 0),
-			answer = record_call.answer, truncated = record_call.truncated, error = record_call.error,
+		SET state = new_state, ended_at = CASE WHEN new_state <> 'waiting' THEN moment END, error = record_call.error,
+			-- an attempt without an answer takes nothing from what an earlier one has brought
+			status = CASE WHEN record_call.status = 0 THEN c.status ELSE record_call.status END,
+			answer = CASE WHEN record_call.status = 0 THEN c.answer ELSE record_call.answer END,
+			truncated = CASE WHEN record_call.status = 0 THEN c.truncated ELSE record_call.truncated END,
 			next_at = CASE WHEN newest <> record_call.token THEN moment ELSE moment + greatest(make_interval(secs => least(coalesce(retry_after, 0), 60)),
 				interval '0.1 s' * least(pow(2, least(c.attempts - 1, 10)), 100) * (0.75 + random() / 2)) END
 		WHERE c.call_id = record_call.call_id;

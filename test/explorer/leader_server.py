@@ -67,6 +67,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
                     self.answer('whole')
             elif what[0] == 'silent':
                 time.sleep(3600)
+            elif what[0] == 'mute':     # /mute/NAME: answers once
+                if counter(what[1]) > 0:
+                    time.sleep(3600)
+                self.answer('status 500', 500)
             elif what[0] == 'large':
                 self.answer('x' * int(what[1]))
             elif what[0] == 'bytes':
