@@ -71,6 +71,32 @@ SELECT * FROM metadata_listing('table', 'c', 'd1', max_rows => 0);
 SELECT * FROM metadata_listing('table', 'c', 'd1', max_rows => 10001);
 SELECT * FROM metadata_listing('table', 'c', 'd1', max_rows => NULL);
 
+SELECT * FROM metadata_listing('partition', 'c', 'd1');
+SELECT * FROM metadata_listing(NULL, 'c', 'd1');
+-- devices are in the order of their bytes, whatever that of the database; marked by a pattern, or all by the database
+INSERT INTO amoro_meta.device SELECT 5000 + i, 101, 'root.' || name, CASE name WHEN 'B' THEN 'pre_create' ELSE 'normal' END, CASE name WHEN 'B' THEN 7 END,
+	'{"measurements": []}', NULL, i FROM unnest(ARRAY['a', 'B', 'Z', 'b', '"', 'é']) WITH ORDINALITY AS d(name, i);
+INSERT INTO amoro_meta.device_pattern VALUES (8, 101, 'root.Z', 'pre_drop');
+SELECT o ->> 'name' AS name, o ->> 'state' AS state, o ->> 'version' AS version FROM metadata_listing('device', 'c', 'd1') l, jsonb_array_elements(l.document::jsonb -> 'devices') o;
+SELECT document::jsonb -> 'next' AS next, jsonb_array_length(document::jsonb -> 'devices') AS devices FROM metadata_listing('device', 'c', 'd1', 'root.Z', 2);
+SELECT document::jsonb -> 'next' AS next, jsonb_array_length(document::jsonb -> 'devices') AS devices FROM metadata_listing('device', 'c', 'd1', 'root.b', 2);
+-- a page reads what is on it, wherever it is and however much there is beside it
+INSERT INTO amoro_meta.device SELECT 10000 + i, 101, 'root.many.d' || i, 'normal', NULL, '{"measurements": []}', NULL, 1 FROM generate_series(1, 3000) i;
+INSERT INTO amoro_meta.table_metadata SELECT 10000 + i, 101, 'u' || i, 'normal', NULL, '{"columns": []}', 1 FROM generate_series(1, 3000) i;
+CREATE FUNCTION pg_temp.rows_read(relation regclass) RETURNS numeric LANGUAGE sql AS
+	$$SELECT sum(pg_stat_get_xact_tuples_returned(r)) FROM (SELECT relation UNION ALL SELECT indexrelid FROM pg_index WHERE indrelid = relation) AS i(r)$$;
+CREATE FUNCTION pg_temp.rows_read(kind text, after text) RETURNS numeric LANGUAGE plpgsql AS $$
+DECLARE
+	relation regclass := CASE kind WHEN 'table' THEN 'amoro_meta.table_metadata' ELSE 'amoro_meta.device' END;
+	before numeric := pg_temp.rows_read(relation);
+BEGIN
+	ASSERT (SELECT json_array_length(document::json -> (kind || 's')) FROM metadata_listing(kind, 'c', 'd1', after, 10)) = 10;
+	RETURN pg_temp.rows_read(relation) - before;
+END;
+$$;
+SELECT kind, after, pg_temp.rows_read(kind, after) BETWEEN 10 AND 20 AS few
+	FROM (VALUES ('table', ''), ('table', 'u15'), ('table', 'u2990'), ('device', ''), ('device', 'root.many.d15'), ('device', 'root.many.d2990')) c (kind, after);
+
 -- every kind has its view, and can be looked up and loaded by it; what is printed below is one that cannot
 CREATE TEMP VIEW kind_view AS SELECT c.oid, c.relname, left(c.relname, -7) AS kind FROM pg_class c
 	WHERE c.relnamespace = 'amoro_meta'::regnamespace AND c.relname LIKE '%\_object' AND c.relname <> 'metadata_object';

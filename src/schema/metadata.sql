@@ -139,46 +139,63 @@ COMMENT ON FUNCTION metadata_snapshot_chunk(text, bigint, text, text, text, inte
 	'Errors: 22023 unknown kind or limits out of range, 22004 null limits, 25006 on a standby';
 REVOKE ALL ON FUNCTION metadata_snapshot_chunk(text, bigint, text, text, text, integer, integer) FROM PUBLIC;
 
+-- What is listed, by the id of its database, in the order of an index: a page costs what is on it, however much there is.
+CREATE VIEW amoro_meta.table_listing AS
+	SELECT t.database_id, t.table_name AS object_name, t.state, t.version FROM amoro_meta.table_metadata t;
+COMMENT ON VIEW amoro_meta.table_listing IS 'tables as they are listed, but for the marker of their database';
+
+CREATE VIEW amoro_meta.device_listing AS
+	SELECT v.database_id, v.device_path AS object_name, coalesce(nullif(v.state, 'normal'), p.state, t.state, 'normal') AS state,
+		greatest(v.version, t.version) AS version
+	FROM amoro_meta.device v LEFT JOIN amoro_meta.template t ON t.template_id = v.template_id
+		LEFT JOIN LATERAL (SELECT m.state FROM amoro_meta.device_pattern m
+			WHERE m.database_id = v.database_id AND amoro_meta.device_paths_overlap(m.pattern, v.device_path) LIMIT 1) p ON true;
+COMMENT ON VIEW amoro_meta.device_listing IS 'devices as they are listed, but for the marker of their database';
+
 CREATE FUNCTION metadata_listing(kind text, catalog_name text, database_name text, after_name text DEFAULT NULL,
 								 max_rows integer DEFAULT 1000)
 	RETURNS TABLE (metadata_version bigint, term bigint, found boolean, state text, object_version bigint, document text)
 	LANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL RESTRICTED ROWS 1
-	SET search_path = pg_catalog, pg_temp
+	SET search_path = pg_catalog, pg_temp SET enable_sort = off SET enable_seqscan = off SET jit = off
 	AS $$
 #variable_conflict use_column
 DECLARE
 	current_term bigint := amoro_meta.current_term();
 BEGIN
 	PERFORM amoro_meta.check_metadata_kind(kind);
-	IF amoro_meta.metadata_name_count(kind) <> 3 OR metadata_listing.catalog_name IS NULL OR metadata_listing.database_name IS NULL THEN
+	IF kind NOT IN ('table', 'device') OR metadata_listing.catalog_name IS NULL OR metadata_listing.database_name IS NULL THEN
 		RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = format('a %s cannot be listed by these names', kind),
-			DETAIL = 'What is in a database is listed, by catalog_name and database_name.';
+			DETAIL = 'The tables or devices of a database are listed, by catalog_name and database_name.';
 	END IF;
 	IF max_rows IS NULL OR max_rows NOT BETWEEN 1 AND 10000 THEN
 		RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'max_rows must be between 1 and 10000',
 			DETAIL = format('It is %s.', coalesce(max_rows::text, 'null'));
 	END IF;
+	-- devices are in the order of their bytes, as their index is
 	RETURN QUERY EXECUTE format(
 		$query$
-		WITH page AS MATERIALIZED (
-			SELECT o.object_name, o.object_id, o.state, o.version
-			FROM amoro_meta.%I o
-			WHERE o.catalog_name = $1 AND o.database_name = $2 AND o.state <> 'pre_create' AND o.object_name > $3
-			ORDER BY o.object_name LIMIT $4)
-		SELECT v.version, $5, d.object_id IS NOT NULL, d.state, d.version, json_build_object('catalog', $1, 'database', $2, %L,
-			coalesce((SELECT json_agg(json_build_object('name', p.object_name, 'version', p.version, 'state', p.state) ORDER BY p.object_name) FROM page p),
-				'[]'::json),
-			'next', (SELECT max(p.object_name) FROM page p HAVING count(*) = $4))::text
-		FROM amoro_meta.metadata_version v LEFT JOIN amoro_meta.database_object d
-			ON d.catalog_name = $1 AND d.database_name = $2
-		$query$, kind || '_object', kind || 's')
+		SELECT v.version, $5, d.database_id IS NOT NULL, d.state, d.version, json_build_object('catalog', $1, 'database', $2, %L,
+			coalesce(page.objects, '[]'::json), 'next', page.last)::text
+		FROM amoro_meta.metadata_version v
+			LEFT JOIN (SELECT b.database_id, b.state, b.version
+				FROM amoro_meta.catalog c JOIN amoro_meta.database b ON b.catalog_id = c.catalog_id
+				WHERE c.catalog_name = $1 AND b.database_name = $2) d ON true
+			LEFT JOIN LATERAL (SELECT
+					json_agg(json_build_object('name', p.object_name, 'version', p.version,
+											   'state', CASE WHEN d.state = 'pre_drop' THEN d.state ELSE p.state END) ORDER BY p.ordinal) AS objects,
+					CASE count(*) WHEN $4 THEN max(p.object_name) FILTER (WHERE p.ordinal = $4) END AS last
+				FROM (SELECT o.object_name, o.state, o.version, row_number() OVER () AS ordinal
+					FROM (SELECT * FROM amoro_meta.%I l
+						WHERE l.database_id = d.database_id AND d.state <> 'pre_create' AND l.state <> 'pre_create' AND l.object_name %3$s $3
+						ORDER BY l.object_name USING %4$s LIMIT $4) o) p) page ON true
+		$query$, kind || 's', kind || '_listing', CASE kind WHEN 'device' THEN '~>~' ELSE '>' END, CASE kind WHEN 'device' THEN '~<~' ELSE '<' END)
 		USING metadata_listing.catalog_name, metadata_listing.database_name, coalesce(after_name, ''), max_rows, current_term;
 END;
 $$;
 COMMENT ON FUNCTION metadata_listing(text, text, text, text, integer) IS
-	'one row: the names of the tables (or of another kind) of a database, in their order after after_name, as a JSON document with the version and '
-	'the marker of each; next is what to give as after_name for more. What is being created is left out. found and state are those of the '
-	'database. Errors: 22023 unknown kind, names missing or max_rows out of range, 25006 on a standby';
+	'one row: the names of the tables or of the devices of a database, in their order after after_name (that of devices is byte by byte), as a JSON '
+	'document with the version and the marker of each; next is what to give as after_name for more. What is being created is left out. found and '
+	'state are those of the database. Errors: 22023 unknown kind, names missing or max_rows out of range, 25006 on a standby';
 REVOKE ALL ON FUNCTION metadata_listing(text, text, text, text, integer) FROM PUBLIC;
 
 INSERT INTO amoro_meta.access_rule (access_kind, object_kind, object_name) VALUES

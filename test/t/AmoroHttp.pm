@@ -61,15 +61,20 @@ sub http_read_response
 	return $response;
 }
 
-# One request on an open connection, and its response. Options: method, headers (a reference to a hash), timeout.
+# One request on an open connection, and its response. Options: method, headers (a reference to a hash), body, timeout.
 sub http_exchange
 {
 	my ($socket, $path, %options) = @_;
 	my $method = $options{method} // 'GET';
-	my %headers = (host => 'test', %{ $options{headers} // {} });
-	my $request = "$method $path HTTP/1.1\r\n" . join('', map { "$_: $headers{$_}\r\n" } sort keys %headers) . "\r\n";
+	my $body = $options{body} // '';
+	my %headers = (host => 'test', (length $body ? ('content-length' => length $body) : ()), %{ $options{headers} // {} });
+	my $request = "$method $path HTTP/1.1\r\n" . join('', map { "$_: $headers{$_}\r\n" } sort keys %headers) . "\r\n$body";
 	my $buffer = '';
-	syswrite($socket, $request) // return undef;
+	while (length $request)
+	{
+		my $written = syswrite($socket, $request) // return undef;
+		substr($request, 0, $written, '');
+	}
 	return http_read_response($socket, \$buffer, head => $method eq 'HEAD', timeout => $options{timeout});
 }
 

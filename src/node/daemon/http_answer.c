@@ -22,6 +22,7 @@ static const Status statuses[] = {
 	{404, "Not Found"},
 	{405, "Method Not Allowed"},
 	{409, "Conflict"},
+	{413, "Payload Too Large"},
 	{414, "URI Too Long"},
 	{500, "Internal Server Error"},
 	{503, "Service Unavailable"},

@@ -12,7 +12,7 @@
 #include <h2o/http1.h>
 
 #include "log.h"
-#include "lookup.h"
+#include "pending_request.h"
 #include "route.h"
 
 enum
@@ -20,7 +20,7 @@ enum
 	ACCEPTS_A_TURN = 64,		/* then the clients that are already here get their turn */
 	ACCEPT_PAUSE_MS = 100,		/* after the process or the system ran out of descriptors */
 	STOP_TIMEOUT_MS = 5000,		/* for answers that are due when the server stops */
-	MAX_REQUEST_BODY = 4096		/* no request needs one; a small one is read and ignored */
+	MAX_REQUEST_BODY = 1024 * 1024 + 16 * 1024	/* 1000 names of 255 characters; what is not a list of names is read and ignored */
 };
 
 static int64_t
@@ -119,7 +119,7 @@ open_thread(HttpThread *thread)
 
 	h2o_context_init(&thread->context, h2o_evloop_create(), &server->configuration);
 	thread->accept_context = (h2o_accept_ctx_t) {.ctx = &thread->context, .hosts = server->configuration.hosts};
-	lookup_attach(thread);
+	pending_request_attach(thread);
 	thread->listener = h2o_evloop_socket_create(thread->context.loop, dup(server->listener), H2O_SOCKET_FLAG_DONT_READ);
 	thread->listener->data = thread;
 	update_accepting(thread, false);
@@ -157,7 +157,7 @@ run_thread(void *argument)
 	{
 		h2o_evloop_t *loop = thread->context.loop;
 
-		lookup_detach(thread);
+		pending_request_detach(thread);
 		h2o_context_dispose(&thread->context);
 		h2o_evloop_run(loop, 0);	/* frees the sockets that were closed */
 		h2o_evloop_destroy(loop);

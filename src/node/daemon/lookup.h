@@ -1,6 +1,6 @@
 /*
  * lookup.h
- *		Answers from the caches, each under a ticket that is checked at the last moment.
+ *		Answers from the caches and from the database, each under a ticket that is checked at the last moment.
  */
 #ifndef AMORO_LOOKUP_H
 #define AMORO_LOOKUP_H
@@ -8,18 +8,31 @@
 #include <h2o.h>
 
 #include "amoro_node.h"
-#include "http_server.h"
 #include "object_kind.h"
 #include "privilege.h"
 
-/*
- * Answers with the document of an object, or (question not NULL, which is in the request's memory) whether a user may do
- * something; now or, when it has to be loaded, later.
- */
-extern void lookup_object(h2o_req_t *request, const ObjectKind *kind, const AmoroKey *key, const PrivilegeQuestion *question);
+/* How often changes may overtake one answer. */
+#define LOOKUP_ATTEMPTS 5
 
-/* Readies a thread for lookups that come back from the loaders. */
-extern void lookup_attach(HttpThread *thread);
-extern void lookup_detach(HttpThread *thread);
+#define LOOKUP_OVERTAKEN "the metadata changes faster than it can be read"
+#define LOOKUP_UNANSWERED "the metadata is not in memory and the database did not answer in time"
+
+/* What a request asks for; all of it is in the request's memory. */
+typedef struct ObjectQuestion
+{
+	const ObjectKind *kind;
+	AmoroKey	key;
+	int			max_rows;		/* a page of what is in the database of the key, after its last name; 0: the object */
+	const PrivilegeQuestion *privilege; /* not for the object, a user, but for what it may do; NULL: for the object */
+} ObjectQuestion;
+
+/* Answers now or, when something has to be loaded, later. */
+extern void lookup_object(h2o_req_t *request, const ObjectQuestion *question);
+
+/* What all lookups answer when nothing can be said. */
+extern void lookup_answer_fenced(h2o_req_t *request);
+extern void lookup_answer_unavailable(h2o_req_t *request, const char *reason, const char *retry_after);
+/* The header of that name, of an answer that was begun. */
+extern void lookup_answer_version(h2o_req_t *request, int64_t metadata_version);
 
 #endif							/* AMORO_LOOKUP_H */

@@ -9,15 +9,15 @@
 
 static const ObjectKind kinds[] = {
 	{"/v1/tables/", AMORO_CACHE_TABLE, "table", "NoSuchTableException", "TableInTransitionException",
-	{"catalog", "database", "table"}, false},
+	{"catalog", "database", "table"}, "tables", false},
 	{"/v1/devices/", AMORO_CACHE_DEVICE, "device", "NoSuchDeviceException", "DeviceInTransitionException",
-	{"catalog", "database", "device"}, false},
+	{"catalog", "database", "device"}, "devices", false},
 	{"/v1/partitions/", AMORO_CACHE_PARTITION, "partition", "NoSuchPartitionException", "PartitionInTransitionException",
-	{"catalog", "database", "partition"}, false},
+	{"catalog", "database", "partition"}, NULL, false},
 	{"/v1/buckets/", AMORO_CACHE_BUCKET, "bucket", "NoSuchBucketException", "BucketInTransitionException",
-	{"service", "bucket", NULL}, false},
+	{"service", "bucket", NULL}, NULL, false},
 	{"/v1/users/", AMORO_CACHE_AUTHORITY, "user", "NoSuchUserException", "UserInTransitionException",
-	{"user", NULL, NULL}, false},
+	{"user", NULL, NULL}, NULL, false},
 	{.path = "/v1/privileges/", .cache = AMORO_CACHE_AUTHORITY, .noun = "user", .labels = {"user"}, .asks_privilege = true},
 };
 
@@ -32,6 +32,17 @@ object_kind_of_path(const char *path, size_t length)
 			return &kinds[i];
 	}
 	return NULL;
+}
+
+const ObjectKind *
+object_kind_database(void)
+{
+	static const ObjectKind database = {
+		.noun = "database", .absent_type = "NoSuchDatabaseException", .transition_type = "DatabaseInTransitionException",
+		.labels = {"catalog", "database"}
+	};
+
+	return &database;
 }
 
 int

@@ -23,11 +23,14 @@ typedef struct ObjectKind
 	const char *absent_type;	/* type of the error when there is no such object */
 	const char *transition_type;	/* … when it is being created or dropped */
 	const char *labels[MAX_OBJECT_NAMES];	/* of its names, up to the first NULL */
+	const char *plural;			/* of those that are listed, and of which many are looked up at once; NULL: it cannot be */
 	bool		asks_privilege;	/* not for the object, a user, but for what it may do */
 } ObjectKind;
 
 /* The kind whose path this is a continuation of, or NULL. */
 extern const ObjectKind *object_kind_of_path(const char *path, size_t length);
+/* Of messages about a database whose objects are listed. */
+extern const ObjectKind *object_kind_database(void);
 /* How many names it has. */
 extern int	object_kind_names(const ObjectKind *kind);
 /* "a"."b"."c", cut off at size bytes. */

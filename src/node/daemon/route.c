@@ -9,7 +9,9 @@
 
 #include "amoro_node.h"
 #include "http_answer.h"
+#include "listing.h"
 #include "lookup.h"
+#include "lookup_many.h"
 #include "metrics.h"
 #include "object_kind.h"
 #include "object_name.h"
@@ -54,20 +56,28 @@ split_segments(h2o_iovec_t names, h2o_iovec_t *segments, int size)
 	}
 }
 
-static void
-answer_object(h2o_req_t *request, const ObjectKind *kind, h2o_iovec_t names)
+static bool
+method_is(const h2o_req_t *request, const char *method)
 {
-	h2o_iovec_t segments[MAX_OBJECT_NAMES];
-	char	   *decoded[MAX_OBJECT_NAMES] = {NULL};
-	char	   *space = h2o_mem_alloc_pool(&request->pool, names.len + 1);
-	int			count = object_kind_names(kind);
-	const PrivilegeQuestion *question;
+	return h2o_memis(request->method.base, request->method.len, method, strlen(method));
+}
 
-	if (split_segments(names, segments, MAX_OBJECT_NAMES) != count)
-	{
-		answer_not_found(request);
-		return;
-	}
+static void
+answer_wrong_method(h2o_req_t *request, bool many)
+{
+	const char *allowed = many ? "GET, HEAD, POST" : "GET, HEAD";
+	h2o_iovec_t body = http_answer_begin_error(request, 405, "MethodNotAllowedException", "only %s are allowed", allowed);
+
+	http_answer_header(request, "allow", h2o_iovec_init(allowed, strlen(allowed)));
+	http_answer_send(request, body);
+}
+
+/* Decodes the segments into names; false: it has been answered. */
+static bool
+decode_names(h2o_req_t *request, const ObjectKind *kind, h2o_iovec_t names, const h2o_iovec_t *segments, int count, char **decoded)
+{
+	char	   *space = h2o_mem_alloc_pool(&request->pool, names.len + 1);
+
 	for (int i = 0; i < count; i++)
 	{
 		const char *problem;
@@ -79,12 +89,37 @@ answer_object(h2o_req_t *request, const ObjectKind *kind, h2o_iovec_t names)
 		{
 			http_answer_send(request, http_answer_begin_error(request, 400, "BadRequestException",
 															  "the name of the %s %s", kind->labels[i], problem));
-			return;
+			return false;
 		}
 	}
-	question = kind->asks_privilege ? privilege_read_question(request) : NULL;
-	if (question != NULL || !kind->asks_privilege)
-		lookup_object(request, kind, &(AmoroKey) {decoded[0], decoded[1], decoded[2]}, question);
+	return true;
+}
+
+/* The names may be those of an object, or of the database of a kind that can be listed. */
+static void
+answer_object(h2o_req_t *request, const ObjectKind *kind, h2o_iovec_t names)
+{
+	h2o_iovec_t segments[MAX_OBJECT_NAMES];
+	char	   *decoded[MAX_OBJECT_NAMES] = {NULL};
+	int			count = split_segments(names, segments, MAX_OBJECT_NAMES);
+	bool		whole = count == object_kind_names(kind);
+	bool		database = kind->plural != NULL && count == 2;
+	ObjectQuestion *question;
+
+	if (!whole && !database)
+		answer_not_found(request);
+	else if (!method_is(request, "GET") && !method_is(request, "HEAD") && !(database && method_is(request, "POST")))
+		answer_wrong_method(request, database);
+	else if (decode_names(request, kind, names, segments, count, decoded))
+	{
+		question = h2o_mem_alloc_pool(&request->pool, sizeof(*question));
+		*question = (ObjectQuestion) {.kind = kind, .key = {decoded[0], decoded[1], decoded[2]}};
+		if (database && method_is(request, "POST"))
+			lookup_many(request, kind, &question->key);
+		else if ((!database || listing_read_question(request, question)) &&
+				 (!kind->asks_privilege || (question->privilege = privilege_read_question(request)) != NULL))
+			lookup_object(request, question);
+	}
 }
 
 static const Route routes[] = {
@@ -124,16 +159,6 @@ find_route(h2o_iovec_t path)
 	return NULL;
 }
 
-static void
-answer_wrong_method(h2o_req_t *request)
-{
-	h2o_iovec_t body = http_answer_begin_error(request, 405, "MethodNotAllowedException",
-											   "only GET and HEAD are allowed");
-
-	http_answer_header(request, "allow", h2o_iovec_init(H2O_STRLIT("GET, HEAD")));
-	http_answer_send(request, body);
-}
-
 int
 route_request(h2o_handler_t *handler, h2o_req_t *request)
 {
@@ -147,11 +172,10 @@ route_request(h2o_handler_t *handler, h2o_req_t *request)
 														  MAX_PATH_LENGTH));
 	else if (route == NULL && kind == NULL)
 		answer_not_found(request);
-	else if (!h2o_memis(request->method.base, request->method.len, H2O_STRLIT("GET")) &&
-			 !h2o_memis(request->method.base, request->method.len, H2O_STRLIT("HEAD")))
-		answer_wrong_method(request);
 	else if (kind != NULL)
 		answer_object(request, kind, h2o_iovec_init(path.base + strlen(kind->path), path.len - strlen(kind->path)));
+	else if (!method_is(request, "GET") && !method_is(request, "HEAD"))
+		answer_wrong_method(request, false);
 	else
 		route->answer(request);
 	return 0;

@@ -219,6 +219,41 @@ typedef void (*AmoroLoadCallback) (void *argument, AmoroResult result, AmoroEntr
 AMORO_PUBLIC void amoro_cache_load(AmoroNode *node, AmoroCacheKind kind, const AmoroKey *key,
 							 AmoroLoadCallback callback, void *argument);
 
+/* One of many lookups: the key is asked for, the rest is the answer, as amoro_cache_get gives it. */
+typedef struct AmoroLookup
+{
+	AmoroKey	key;
+	AmoroResult result;
+	AmoroEntry *entry;
+	AmoroTicket ticket;
+} AmoroLookup;
+
+/*
+ * Looks many keys of one kind up; what is not in memory is asked for by one request (for each 1000 of them). Each lookup gets
+ * its own result, entry and ticket, to be checked each; they are not of one version of the metadata.
+ */
+AMORO_PUBLIC void amoro_cache_get_many(AmoroNode *node, AmoroCacheKind kind, AmoroLookup *lookups, size_t count);
+/* As amoro_cache_get_many, from memory only, and only those whose result is AMORO_MISS; returns of how many it still is. */
+AMORO_PUBLIC size_t amoro_cache_peek_many(AmoroNode *node, AmoroCacheKind kind, AmoroLookup *lookups, size_t count);
+/*
+ * Asks the database for those of the lookups whose result is AMORO_MISS, and calls back once, as amoro_cache_load does, when
+ * all have their answers. The lookups must stay until then; their names need not.
+ */
+AMORO_PUBLIC void amoro_cache_load_many(AmoroNode *node, AmoroCacheKind kind, AmoroLookup *lookups, size_t count,
+										void (*callback) (void *argument), void *argument);
+
+/*
+ * What is in a database, of a kind with three names: a page of at most max_rows (1 to 10000) of them, in their order after
+ * key->object_name (NULL: from the first), as the document that metadata_listing() makes. It is read from the database each
+ * time, and its ticket gets stale with any change in the database. AMORO_NOT_FOUND and AMORO_IN_TRANSITION are said of
+ * the database.
+ */
+AMORO_PUBLIC AmoroResult amoro_listing_get(AmoroNode *node, AmoroCacheKind kind, const AmoroKey *key, int max_rows,
+										   AmoroEntry **entry, AmoroTicket *ticket);
+/* The same with a call back, as amoro_cache_load. */
+AMORO_PUBLIC void amoro_listing_load(AmoroNode *node, AmoroCacheKind kind, const AmoroKey *key, int max_rows,
+									 AmoroLoadCallback callback, void *argument);
+
 /*
  * AMORO_OK: the answer may leave, and the ticket's metadata_version is the newest as of which it is known to be right;
  * AMORO_FENCED: it may not; AMORO_STALE: a change overtook it, get it again.

@@ -288,8 +288,11 @@ cache_forget(Cache *cache, AmoroCacheKind kind, const KeyParts *key)
 	CacheShard *shard = shard_of(cache, key->hash);
 	_Atomic uint64_t *generation =
 		&cache->key_generations[cache_ticket_hash(key) % CACHE_KEY_GENERATIONS];
+	_Atomic uint64_t *listings = &cache->key_generations[key_listing_hash(key->database_hash) % CACHE_KEY_GENERATIONS];
 	AmoroEntry *mark = cache_is_whole(cache, kind) ? entry_create_unknown(kind, key) : NULL;
 
+	if (RULE(RULE_LISTING))
+		atomic_fetch_add_explicit(listings, 1, memory_order_seq_cst);
 	atomic_fetch_add_explicit(generation, 1, memory_order_seq_cst);
 	pthread_mutex_lock(&shard->lock);
 	put_unknown(cache, shard, kind, find_link(shard, kind, key), mark);

@@ -4,7 +4,8 @@
  *		a reader or a loader.
  *
  * Forgetting is: generation up, remove, generation up again. The first step keeps out a load that read before the
- * change; the second rise makes stale the ticket of a reader who met the entry after the first.
+ * change; the second rise makes stale the ticket of a reader who met the entry after the first. What is forgotten also
+ * raises the generation of the listings of its database, which are never kept.
  *
  * A kind of which everything is in memory is whole: a name that is not there does not exist. It stays whole while what
  * is removed leaves a mark that its name must be asked; without such a mark (a whole database, an eviction, too many

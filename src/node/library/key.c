@@ -28,6 +28,25 @@ key_parts(KeyParts *parts, AmoroCacheKind kind, const AmoroKey *key, uint64_t se
 	return true;
 }
 
+bool
+key_listing_parts(KeyParts *parts, const AmoroKey *key, uint64_t seed)
+{
+	const char *text[3] = {key->catalog_name, key->database_name, key->object_name};
+
+	for (int i = 0; i < 3; i++)
+	{
+		size_t		size = text[i] ? strnlen(text[i], KEY_PART_LIMIT + 1) : 0;
+
+		if ((size == 0 && i < 2) || size > KEY_PART_LIMIT)
+			return false;
+		parts->text[i] = size > 0 ? text[i] : "";
+		parts->size[i] = (uint16_t) size;
+	}
+	parts->database_hash = key_database_hash(text[0], text[1], seed);
+	parts->hash = key_listing_hash(parts->database_hash);
+	return true;
+}
+
 void
 key_describe(const KeyParts *parts, char *text, size_t size)
 {

@@ -26,6 +26,11 @@ typedef struct KeyParts
 
 /* Measures and hashes; false when a part is missing, empty or too long to be a name, or is one that the kind has not. */
 extern bool key_parts(KeyParts *parts, AmoroCacheKind kind, const AmoroKey *key, uint64_t seed);
+/*
+ * Of a page of a listing of a database: text has the name after which it begins (NULL or empty: at the first), and hash is
+ * that of the database, so that all its pages have the generation that every change in the database raises.
+ */
+extern bool key_listing_parts(KeyParts *parts, const AmoroKey *key, uint64_t seed);
 /* "catalog"."database"."object", cut off at size bytes. */
 extern void key_describe(const KeyParts *parts, char *text, size_t size);
 /* The hash that all objects of one database share. */
@@ -53,6 +58,13 @@ key_tail(const char *text, size_t size)
 	memcpy(&head, text, sizeof(head));
 	memcpy(&tail, text + size - sizeof(tail), sizeof(tail));
 	return (uint64_t) head << 32 | tail;
+}
+
+/* KeyParts.hash of the listings of a database. */
+static inline uint64_t
+key_listing_hash(uint64_t database_hash)
+{
+	return key_mix(database_hash ^ UINT64_C(0x589965cc75374cc3), UINT64_C(0x1d8e4e27c47d124f));
 }
 
 /* Goes on with a hash, or begins one from any number. */

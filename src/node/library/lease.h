@@ -50,7 +50,9 @@ typedef enum RequestKind
 	REQUEST_CHANGES,
 	REQUEST_RELEASE,
 	REQUEST_SNAPSHOT,			/* a chunk of what is loaded before serving */
-	REQUEST_LOOKUP,				/* by the loaders; the lease knows nothing of it */
+	REQUEST_LOOKUP,				/* by the loaders; the lease knows nothing of these three */
+	REQUEST_LOOKUP_MANY,
+	REQUEST_LISTING,
 	REQUEST_LEAD,				/* by campaigns, nor of these */
 	REQUEST_CEDE
 } RequestKind;

@@ -14,6 +14,7 @@ load_begin(const Lease *lease, const Cache *cache, const KeyParts *key, LoadNote
 		return false;
 	note->key_generation = cache_generation(cache, cache_ticket_hash(key));
 	note->applied_version = atomic_load_explicit(&lease->applied_version, memory_order_acquire);
+	note->listing = false;
 	return true;
 }
 
@@ -56,14 +57,14 @@ load_finish(const Lease *lease, Cache *cache, AmoroCacheKind kind, const KeyPart
 		return LOAD_OVERTAKEN;
 
 	*result = read_state(answer, &cacheable);
-	if (*result == AMORO_NOT_FOUND)
+	if (*result == AMORO_NOT_FOUND && !note->listing)
 		cache_store_absent(cache, lease, kind, key, note->lease_generation, note->key_generation);
 	if (*result != AMORO_OK)
 		return LOAD_ANSWERED;
 	*entry = entry_create(kind, key, answer->document, answer->document_size, answer->object_version);
 	if (*entry == NULL)
 		*result = AMORO_UNAVAILABLE;
-	else if (cacheable || !RULE(RULE_MARKED_NOT_CACHED))
+	else if (!note->listing && (cacheable || !RULE(RULE_MARKED_NOT_CACHED)))
 		cache_store(cache, lease, key, *entry, note->lease_generation, note->key_generation);
 	return LOAD_ANSWERED;
 }

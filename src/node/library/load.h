@@ -14,6 +14,7 @@ typedef struct LoadNote
 	uint64_t	lease_generation;
 	uint64_t	key_generation;
 	int64_t		applied_version;
+	bool		listing;		/* of a database, to be set after load_begin: answered, never stored */
 } LoadNote;
 
 typedef enum LoadVerdict

@@ -7,36 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "load_batch.h"
 #include "node.h"
-
-/* How long to wait before reading again when the server is in another term: it or we are about to catch up. */
-#define OTHER_SERVER_PAUSE_US 20000
-#define FAILURE_LOG_INTERVAL_US 10000000
-
-typedef struct LoadWaiter LoadWaiter;
-
-struct LoadWaiter
-{
-	LoadWaiter *next;
-	AmoroLoadCallback callback;
-	void	   *argument;
-	NodeTime	deadline;
-};
-
-struct Load
-{
-	Load	   *next_pending;
-	Load	   *next_queued;
-	AmoroCacheKind kind;
-	KeyParts	key;			/* points into names */
-	AmoroKey	names_key;		/* the same, for the transport */
-	NodeTime	deadline;
-	LoadWaiter *waiters;
-	LoadWaiter *late;			/* came while it was being run */
-	bool		running;
-	bool		again;			/* it has been run, for earlier waiters */
-	char		names[];
-};
 
 void
 loader_init(Loader *loader, NodeTime timeout)
@@ -49,7 +21,7 @@ loader_init(Loader *loader, NodeTime timeout)
 }
 
 static Load **
-pending_link(Loader *loader, AmoroCacheKind kind, const KeyParts *key)
+pending_link(Loader *loader, AmoroCacheKind kind, const KeyParts *key, int max_rows)
 {
 	Load	  **link = &loader->pending[key->hash % LOADER_TABLE_SIZE];
 
@@ -57,7 +29,7 @@ pending_link(Loader *loader, AmoroCacheKind kind, const KeyParts *key)
 	{
 		const Load *load = *link;
 
-		if (load->kind == kind && load->key.hash == key->hash &&
+		if (load->kind == kind && load->max_rows == max_rows && load->key.hash == key->hash &&
 			strcmp(load->key.text[0], key->text[0]) == 0 &&
 			strcmp(load->key.text[1], key->text[1]) == 0 &&
 			strcmp(load->key.text[2], key->text[2]) == 0)
@@ -67,14 +39,16 @@ pending_link(Loader *loader, AmoroCacheKind kind, const KeyParts *key)
 }
 
 static Load *
-load_create(AmoroCacheKind kind, const KeyParts *key, NodeTime deadline)
+load_create(const LoadSubmission *submission, NodeTime deadline)
 {
+	const KeyParts *key = &submission->key;
 	Load	   *load = calloc(1, sizeof(Load) + key->size[0] + key->size[1] + key->size[2] + 3);
 	char	   *name;
 
 	if (load == NULL)
 		return NULL;
-	load->kind = kind;
+	load->kind = submission->kind;
+	load->max_rows = submission->max_rows;
 	load->key = *key;
 	load->deadline = deadline;
 	name = load->names;
@@ -101,52 +75,63 @@ enqueue(Loader *loader, Load *load)
 
 /* Under the lock. NULL: memory is short. */
 static Load *
-find_or_queue(Loader *loader, AmoroCacheKind kind, const KeyParts *key, NodeTime deadline)
+find_or_queue(Loader *loader, const LoadSubmission *submission, NodeTime deadline, uint64_t group)
 {
-	Load	  **link = pending_link(loader, kind, key);
+	Load	  **link = pending_link(loader, submission->kind, &submission->key, submission->max_rows);
 
 	if (*link == NULL)
 	{
-		*link = load_create(kind, key, deadline);
+		*link = load_create(submission, deadline);
 		if (*link != NULL)
+		{
+			(*link)->group = group;
 			enqueue(loader, *link);
+		}
 	}
 	return *link;
 }
 
-AmoroResult
-loader_submit(AmoroNode *node, AmoroCacheKind kind, const KeyParts *key, AmoroLoadCallback callback, void *argument)
+/* Under the lock. */
+static AmoroResult
+submit(Loader *loader, const LoadSubmission *submission, NodeTime deadline, uint64_t group)
+{
+	LoadWaiter *waiter;
+	LoadWaiter **list;
+	Load	   *load;
+
+	if (loader->stopping || loader->waiter_count >= LOADER_MAX_WAITERS)
+		return AMORO_UNAVAILABLE;
+	waiter = malloc(sizeof(LoadWaiter));
+	load = waiter != NULL ? find_or_queue(loader, submission, deadline, group) : NULL;
+	if (load == NULL)
+	{
+		free(waiter);
+		return AMORO_UNAVAILABLE;
+	}
+	/* what is being read may be older than this question: it is for those who asked before */
+	list = load->running && RULE(RULE_LOAD_AFTER_QUESTION) ? &load->late : &load->waiters;
+	*waiter = (LoadWaiter) {*list, submission->callback, submission->argument, deadline};
+	*list = waiter;
+	loader->waiter_count++;
+	return AMORO_OK;
+}
+
+void
+loader_submit(AmoroNode *node, LoadSubmission *submissions, int count)
 {
 	Loader	   *loader = &node->loader;
-	LoadWaiter *waiter = malloc(sizeof(LoadWaiter));
-	Load	   *load = NULL;
+	NodeTime	deadline = clock_now(&node->clock) + loader->timeout;
+	uint64_t	group = 0;
 	bool		fenced;
 
-	if (waiter == NULL)
-		return AMORO_UNAVAILABLE;
-	waiter->callback = callback;
-	waiter->argument = argument;
-	waiter->deadline = clock_now(&node->clock) + loader->timeout;
-
 	pthread_mutex_lock(&loader->lock);
+	if (count > 1)
+		group = ++loader->groups;
 	/* tested under the lock: whoever comes after loader_fence sees the fence */
 	fenced = !lease_is_valid(&node->lease);
-	if (!fenced && !loader->stopping && loader->waiter_count < LOADER_MAX_WAITERS)
-		load = find_or_queue(loader, kind, key, waiter->deadline);
-	if (load != NULL)
-	{
-		/* what is being read may be older than this question: it is for those who asked before */
-		LoadWaiter **list = load->running && RULE(RULE_LOAD_AFTER_QUESTION) ? &load->late : &load->waiters;
-
-		waiter->next = *list;
-		*list = waiter;
-		loader->waiter_count++;
-	}
+	for (int i = 0; i < count; i++)
+		submissions[i].result = fenced ? AMORO_FENCED : submit(loader, &submissions[i], deadline, group);
 	pthread_mutex_unlock(&loader->lock);
-	if (load != NULL)
-		return AMORO_OK;
-	free(waiter);
-	return fenced ? AMORO_FENCED : AMORO_UNAVAILABLE;
 }
 
 /* Under the lock. Takes all waiters of a load and puts them before others. */
@@ -242,15 +227,15 @@ take_waiters(AmoroNode *node, Load *load, bool timed_out)
 		enqueue(loader, load);
 	else
 	{
-		*pending_link(loader, load->kind, &load->key) = load->next_pending;
+		*pending_link(loader, load->kind, &load->key, load->max_rows) = load->next_pending;
 		free(load);
 	}
 	pthread_mutex_unlock(&loader->lock);
 	return taken;
 }
 
-static void
-answer_waiters(AmoroNode *node, Load *load, bool timed_out, AmoroResult result, AmoroEntry *entry, AmoroTicket ticket)
+void
+loader_answer(AmoroNode *node, Load *load, bool timed_out, AmoroResult result, AmoroEntry *entry, AmoroTicket ticket)
 {
 	LoadWaiter *next;
 
@@ -263,165 +248,6 @@ answer_waiters(AmoroNode *node, Load *load, bool timed_out, AmoroResult result, 
 		free(waiter);
 	}
 	amoro_entry_release(entry);
-}
-
-/* One line in ten seconds, however many loads fail. */
-static void
-note_failure(AmoroNode *node, Load *load, const char *message)
-{
-	Loader	   *loader = &node->loader;
-	NodeTime	now = clock_now(&node->clock);
-	char		name[300];
-	bool		log;
-
-	atomic_fetch_add_explicit(&node->counters[load->kind].load_failures, 1, memory_order_relaxed);
-	pthread_mutex_lock(&loader->lock);
-	log = loader->failure_logged == 0 || now - loader->failure_logged > FAILURE_LOG_INTERVAL_US;
-	if (log)
-		loader->failure_logged = now;
-	pthread_mutex_unlock(&loader->lock);
-	key_describe(&load->key, name, sizeof(name));
-	if (log)
-		node_log(node, AMORO_LOG_WARNING, "could not read %s %s: %s", node->kinds[load->kind]->name, name, message);
-}
-
-static TransportStatus
-ask(LoadWorker *worker, Load *load, NodeAnswer *answer, TransportFailure *failure)
-{
-	Transport  *transport = worker->transport;
-	LookupQuestion question = {.kind_name = worker->node->kinds[load->kind]->name, .key = &load->names_key};
-	NodeRequest request = {.kind = REQUEST_LOOKUP};
-	TransportStatus status = TRANSPORT_DONE;
-
-	if (!transport->is_open(transport))
-		status = transport->open(transport, load->deadline, load->deadline, failure);
-	if (status == TRANSPORT_DONE)
-		status = transport->send(transport, &request, NULL, &question, load->deadline, failure);
-	if (status == TRANSPORT_DONE)
-		status = transport->receive(transport, &request, load->deadline, answer, failure);
-	return status;
-}
-
-/* Errors after which another connection may do better: a standby, a moved extension, a server that goes down. */
-static bool
-connection_is_useless(const char *sqlstate)
-{
-	static const char *const classes[] = {"25006", "26000", "42P05", "42", "3F", "08", "57P", "0A000"};
-
-	if (strcmp(sqlstate, "42501") == 0)
-		return false;
-	for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++)
-	{
-		if (strncmp(sqlstate, classes[i], strlen(classes[i])) == 0)
-			return true;
-	}
-	return false;
-}
-
-typedef enum LoadStep
-{
-	LOAD_STEP_AGAIN,
-	LOAD_STEP_DONE,
-	LOAD_STEP_TIMED_OUT
-} LoadStep;
-
-/* What a failure to ask means: another try over a new connection (one), or the end. */
-static LoadStep
-after_failure(LoadWorker *worker, Load *load, TransportStatus status, const TransportFailure *failure,
-			  bool *reconnected, AmoroResult *result)
-{
-	bool		useless = status != TRANSPORT_REFUSED || connection_is_useless(failure->sqlstate);
-
-	*result = AMORO_UNAVAILABLE;
-	/* 22023: a kind that the server does not know, being older than this node */
-	if (status == TRANSPORT_REFUSED && strncmp(failure->sqlstate, "22", 2) == 0 && strcmp(failure->sqlstate, "22023") != 0)
-	{
-		*result = AMORO_INVALID_ARGUMENT;	/* no name that the server could have */
-		return LOAD_STEP_DONE;
-	}
-	if (useless)
-		worker->transport->close(worker->transport);
-	if (status == TRANSPORT_WOKEN)
-		return LOAD_STEP_DONE;
-	if (status == TRANSPORT_TIMED_OUT)
-	{
-		note_failure(worker->node, load, "no answer in time");
-		return LOAD_STEP_TIMED_OUT;
-	}
-	if (useless && !*reconnected)
-	{
-		*reconnected = true;
-		return LOAD_STEP_AGAIN;
-	}
-	note_failure(worker->node, load, failure->message);
-	return LOAD_STEP_DONE;
-}
-
-/* Reads once, and stores. */
-static LoadStep
-read_once(LoadWorker *worker, Load *load, bool *reconnected,
-		  AmoroResult *result, AmoroEntry **entry, AmoroTicket *ticket)
-{
-	AmoroNode  *node = worker->node;
-	NodeAnswer	answer = {0};
-	TransportFailure failure = {"", ""};
-	TransportStatus status;
-	LoadNote	note;
-	LoadVerdict verdict;
-	bool		deposed;
-
-	if (!load_begin(&node->lease, &node->cache, &load->key, &note))
-	{
-		*result = AMORO_FENCED;
-		return LOAD_STEP_DONE;
-	}
-	atomic_fetch_add_explicit(&node->counters[load->kind].loads, 1, memory_order_relaxed);
-	status = ask(worker, load, &answer, &failure);
-	if (status != TRANSPORT_DONE)
-		return after_failure(worker, load, status, &failure, reconnected, result);
-
-	verdict = load_finish(&node->lease, &node->cache, load->kind, &load->key, &note, &answer.lookup,
-						  result, entry, ticket);
-	deposed = answer.lookup.term < atomic_load_explicit(&node->lease.term, memory_order_relaxed);
-	worker->transport->answer_release(worker->transport, &answer);
-	if (verdict == LOAD_ANSWERED)
-		return LOAD_STEP_DONE;
-	atomic_fetch_add_explicit(&node->counters[load->kind].loads_refused, 1, memory_order_relaxed);
-	if (verdict == LOAD_OTHER_SERVER && deposed)
-		worker->transport->close(worker->transport);
-	if (verdict == LOAD_OTHER_SERVER)
-		worker->transport->sleep(worker->transport, clock_now(&node->clock) + OTHER_SERVER_PAUSE_US);
-	return LOAD_STEP_AGAIN;
-}
-
-static void
-run(LoadWorker *worker, Load *load)
-{
-	AmoroNode  *node = worker->node;
-	AmoroResult result = AMORO_UNAVAILABLE;
-	AmoroEntry *entry = NULL;
-	AmoroTicket ticket = {0};
-	bool		reconnected = false;
-	LoadStep	step = LOAD_STEP_AGAIN;
-
-	/* the run before may have stored what these wait for */
-	if (load->again && amoro_cache_peek(node, load->kind, &load->names_key, &entry, &ticket) == AMORO_OK)
-	{
-		result = AMORO_OK;
-		step = LOAD_STEP_DONE;
-	}
-	while (step == LOAD_STEP_AGAIN)
-	{
-		if (atomic_load_explicit(&node->closing, memory_order_acquire))
-			break;
-		if (clock_now(&node->clock) >= load->deadline)
-			step = LOAD_STEP_TIMED_OUT;
-		else
-			step = read_once(worker, load, &reconnected, &result, &entry, &ticket);
-	}
-	if (step != LOAD_STEP_DONE)
-		result = AMORO_UNAVAILABLE;
-	answer_waiters(node, load, step == LOAD_STEP_TIMED_OUT, result, entry, ticket);
 }
 
 /* Under the lock. Takes the first load out of the queue; NULL when there is none. */
@@ -444,17 +270,36 @@ drop_if_unwanted(Loader *loader, Load *load)
 {
 	if (load->waiters != NULL)
 		return false;
-	*pending_link(loader, load->kind, &load->key) = load->next_pending;
+	*pending_link(loader, load->kind, &load->key, load->max_rows) = load->next_pending;
 	free(load);
 	return true;
 }
 
-/* The next load, or NULL when the loader stops; what is left in the queue is then run too, and finds the node closing. */
-static Load *
-next_load(Loader *loader)
+/* Under the lock. What was asked for together with a load, and comes after it in the queue, is read together. */
+static void
+take_group(Loader *loader, LoadBatch *batch)
+{
+	uint64_t	group = batch->loads[0]->group;
+
+	while (batch->count < LOAD_BATCH_LIMIT && group != 0 && loader->queue_head != NULL && loader->queue_head->group == group)
+	{
+		Load	   *load = dequeue(loader);
+
+		if (!drop_if_unwanted(loader, load))
+			batch->loads[batch->count++] = load;
+	}
+}
+
+/*
+ * The next loads; false when the loader stops. What is left in the queue is then run too, and finds the node
+ * closing.
+ */
+static bool
+next_batch(Loader *loader, LoadBatch *batch)
 {
 	Load	   *load;
 
+	batch->count = 0;
 	pthread_mutex_lock(&loader->lock);
 	do
 	{
@@ -463,19 +308,23 @@ next_load(Loader *loader)
 		load = dequeue(loader);
 	} while (load != NULL && drop_if_unwanted(loader, load));
 	if (load != NULL)
-		load->running = true;
+	{
+		batch->loads[batch->count++] = load;
+		take_group(loader, batch);
+	}
+	for (int i = 0; i < batch->count; i++)
+		batch->loads[i]->running = true;
 	pthread_mutex_unlock(&loader->lock);
-	return load;
+	return load != NULL;
 }
 
 static void *
 worker_main(void *argument)
 {
 	LoadWorker *worker = argument;
-	Load	   *load;
 
-	while ((load = next_load(&worker->node->loader)) != NULL)
-		run(worker, load);
+	while (next_batch(&worker->node->loader, worker->batch))
+		load_batch_run(worker);
 	worker->transport->close(worker->transport);
 	return NULL;
 }
@@ -487,7 +336,8 @@ loader_add_worker(Loader *loader, AmoroNode *node, Transport *transport)
 
 	worker->node = node;
 	worker->transport = transport;
-	worker->started = pthread_create(&worker->thread, NULL, worker_main, worker) == 0;
+	worker->batch = malloc(sizeof(LoadBatch));
+	worker->started = worker->batch != NULL && pthread_create(&worker->thread, NULL, worker_main, worker) == 0;
 	return worker->started;
 }
 
@@ -519,7 +369,10 @@ loader_destroy(Loader *loader)
 	while ((load = dequeue(loader)) != NULL)
 		(void) drop_if_unwanted(loader, load);
 	for (int i = 0; i < loader->worker_count; i++)
+	{
 		loader->workers[i].transport->destroy(loader->workers[i].transport);
+		free(loader->workers[i].batch);
+	}
 	pthread_cond_destroy(&loader->work);
 	pthread_mutex_destroy(&loader->lock);
 }

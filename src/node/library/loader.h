@@ -1,7 +1,8 @@
 /*
  * loader.h
  *		The small pool of threads that reads from the database what is not in memory: one load a key at a time,
- *		for all who asked before it began, and every one of them answered by its deadline.
+ *		for all who asked before it began, and every one of them answered by its deadline. What is asked for together is
+ *		read together (load_batch.h).
  */
 #ifndef AMORO_LOADER_H
 #define AMORO_LOADER_H
@@ -16,7 +17,20 @@
 #define LOADER_MAX_WAITERS 16384
 #define LOADER_TABLE_SIZE 1024
 
+/* Loads that are read by one request. */
+#define LOAD_BATCH_LIMIT 1000
+
 typedef struct Load Load;
+
+/* What a thread is about to read, or reads. */
+typedef struct LoadBatch
+{
+	Load	   *loads[LOAD_BATCH_LIMIT];
+	AmoroKey	keys[LOAD_BATCH_LIMIT]; /* of those that are asked for, in their order */
+	int			count;
+	int			most;			/* so many of them are asked for at once */
+	bool		reconnected;
+} LoadBatch;
 
 typedef struct LoadWorker
 {
@@ -24,7 +38,19 @@ typedef struct LoadWorker
 	Transport  *transport;
 	pthread_t	thread;
 	bool		started;
+	LoadBatch  *batch;
 } LoadWorker;
+
+/* Who asks for what. */
+typedef struct LoadSubmission
+{
+	AmoroCacheKind kind;
+	KeyParts	key;
+	int			max_rows;		/* of a page of a listing (key_listing_parts); 0: the key is an object's */
+	AmoroLoadCallback callback;
+	void	   *argument;
+	AmoroResult result;			/* AMORO_OK: the callback will come */
+} LoadSubmission;
 
 typedef struct Loader
 {
@@ -34,6 +60,7 @@ typedef struct Loader
 	Load	   *queue_head;
 	Load	  **queue_tail;
 	int			waiter_count;
+	uint64_t	groups;			/* that were submitted so far */
 	bool		stopping;
 	NodeTime	timeout;
 	NodeTime	failure_logged; /* guarded by lock */
@@ -45,11 +72,15 @@ extern void loader_init(Loader *loader, NodeTime timeout);
 /* Starts a thread over a transport, which the loader then owns; false when no thread can be had. */
 extern bool loader_add_worker(Loader *loader, AmoroNode *node, Transport *transport);
 /*
- * Joins the load of this key, or the one after it if that is being run, or queues one: AMORO_OK. No call back with
+ * Of each: joins the load of this key, or the one after it if that is being run, or queues one. Without a call back:
  * AMORO_FENCED, or AMORO_UNAVAILABLE when the queue is full or the node is closing.
  */
-extern AmoroResult loader_submit(AmoroNode *node, AmoroCacheKind kind, const KeyParts *key,
-						  AmoroLoadCallback callback, void *argument);
+extern void loader_submit(AmoroNode *node, LoadSubmission *submissions, int count);
+/*
+ * For the thread that runs a load: answers those it was run for, and takes the entry over. timed_out: those alone whose time
+ * is over; others wait for another run. The load may be gone then.
+ */
+extern void loader_answer(AmoroNode *node, Load *load, bool timed_out, AmoroResult result, AmoroEntry *entry, AmoroTicket ticket);
 /* After a fence: everybody who waits is told AMORO_FENCED, and not when the database answers. By the heartbeat thread. */
 extern void loader_fence(AmoroNode *node);
 /* Ends the threads; what waits is told AMORO_UNAVAILABLE. */

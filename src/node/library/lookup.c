@@ -2,14 +2,9 @@
  * lookup.c
  *		Lookups: from memory, from the database, and the ticket at the end.
  */
-#include <pthread.h>
-#include <stdlib.h>
-#include <time.h>
-
 #include "node.h"
 
-/* How much longer than the load itself a caller waits before it gives up on being called back. */
-#define CALLBACK_GRACE_US 250000
+#define MOST_LISTED 10000		/* as metadata_listing() has it */
 
 /*
  * Order: generation, then lease, then the key's generation, then the entry. Whatever happens in between either makes
@@ -64,135 +59,42 @@ amoro_ticket_check(AmoroNode *node, AmoroTicket *ticket)
 	return AMORO_OK;
 }
 
+/* Hands one load over; what cannot be loaded is answered at once. */
+static void
+load(AmoroNode *node, LoadSubmission *submission)
+{
+	AmoroTicket none = {0};
+
+	if (!lease_is_valid(&node->lease))
+		submission->result = AMORO_FENCED;
+	else
+		loader_submit(node, submission, 1);
+	if (submission->result != AMORO_OK)
+		submission->callback(submission->argument, submission->result, NULL, none);
+}
+
 void
 amoro_cache_load(AmoroNode *node, AmoroCacheKind kind, const AmoroKey *key, AmoroLoadCallback callback, void *argument)
 {
-	AmoroTicket ticket = {0};
-	KeyParts	parts;
-	AmoroResult result;
+	LoadSubmission submission = {.kind = kind, .callback = callback, .argument = argument};
+	AmoroTicket none = {0};
 
-	if ((unsigned) kind >= AMORO_CACHE_KIND_COUNT || !key_parts(&parts, kind, key, node->cache.seed))
-		callback(argument, AMORO_INVALID_ARGUMENT, NULL, ticket);
-	else if (!lease_is_valid(&node->lease))
-		callback(argument, AMORO_FENCED, NULL, ticket);
-	else if ((result = loader_submit(node, kind, &parts, callback, argument)) != AMORO_OK)
-		callback(argument, result, NULL, ticket);
-}
-
-/* One blocked caller. Whoever of the caller and the loader comes last frees it. */
-typedef struct BlockedCaller
-{
-	pthread_mutex_t lock;
-	pthread_cond_t answered;
-	bool		done;
-	bool		abandoned;
-	AmoroResult result;
-	AmoroEntry *entry;
-	AmoroTicket ticket;
-} BlockedCaller;
-
-static void
-blocked_caller_free(BlockedCaller *caller)
-{
-	pthread_cond_destroy(&caller->answered);
-	pthread_mutex_destroy(&caller->lock);
-	free(caller);
-}
-
-static BlockedCaller *
-blocked_caller_create(void)
-{
-	BlockedCaller *caller = calloc(1, sizeof(BlockedCaller));
-	pthread_condattr_t attributes;
-
-	if (caller == NULL)
-		return NULL;
-	pthread_mutex_init(&caller->lock, NULL);
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_cond_init(&caller->answered, &attributes);
-	pthread_condattr_destroy(&attributes);
-	return caller;
-}
-
-static void
-wake_caller(void *argument, AmoroResult result, AmoroEntry *entry, AmoroTicket ticket)
-{
-	BlockedCaller *caller = argument;
-	bool		abandoned;
-
-	pthread_mutex_lock(&caller->lock);
-	abandoned = caller->abandoned;
-	caller->done = true;
-	caller->result = result;
-	caller->entry = entry;
-	caller->ticket = ticket;
-	pthread_cond_signal(&caller->answered);
-	pthread_mutex_unlock(&caller->lock);
-	if (abandoned)
-	{
-		amoro_entry_release(entry);
-		blocked_caller_free(caller);
-	}
-}
-
-static AmoroResult
-wait_for_load(BlockedCaller *caller, NodeTime timeout, AmoroEntry **entry, AmoroTicket *ticket)
-{
-	AmoroResult result = AMORO_UNAVAILABLE;
-	struct timespec until;
-	int			rc = 0;
-	bool		done;
-
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	timeout += CALLBACK_GRACE_US;
-	until.tv_sec += timeout / 1000000;
-	until.tv_nsec += (timeout % 1000000) * 1000;
-	if (until.tv_nsec >= 1000000000)
-	{
-		until.tv_sec++;
-		until.tv_nsec -= 1000000000;
-	}
-
-	pthread_mutex_lock(&caller->lock);
-	while (!caller->done && rc == 0)
-		rc = pthread_cond_timedwait(&caller->answered, &caller->lock, &until);
-	done = caller->done;
-	if (done)
-	{
-		result = caller->result;
-		*entry = caller->entry;
-		*ticket = caller->ticket;
-	}
+	if ((unsigned) kind >= AMORO_CACHE_KIND_COUNT || !key_parts(&submission.key, kind, key, node->cache.seed))
+		callback(argument, AMORO_INVALID_ARGUMENT, NULL, none);
 	else
-		caller->abandoned = true;
-	pthread_mutex_unlock(&caller->lock);
-	if (done)
-		blocked_caller_free(caller);
-	return result;
+		load(node, &submission);
 }
 
-AmoroResult
-amoro_cache_get(AmoroNode *node, AmoroCacheKind kind, const AmoroKey *key, AmoroEntry **entry, AmoroTicket *ticket)
+void
+amoro_listing_load(AmoroNode *node, AmoroCacheKind kind, const AmoroKey *key, int max_rows, AmoroLoadCallback callback,
+				   void *argument)
 {
-	BlockedCaller *caller;
-	KeyParts	parts;
-	AmoroResult result;
+	LoadSubmission submission = {.kind = kind, .max_rows = max_rows, .callback = callback, .argument = argument};
+	AmoroTicket none = {0};
 
-	*entry = NULL;
-	if ((unsigned) kind >= AMORO_CACHE_KIND_COUNT || !key_parts(&parts, kind, key, node->cache.seed))
-		return AMORO_INVALID_ARGUMENT;
-	result = peek(node, kind, &parts, entry, ticket);
-	if (result != AMORO_MISS)
-		return result;
-	caller = blocked_caller_create();
-	if (caller == NULL)
-		return AMORO_UNAVAILABLE;
-	result = loader_submit(node, kind, &parts, wake_caller, caller);
-	if (result != AMORO_OK)
-	{
-		blocked_caller_free(caller);
-		return result;
-	}
-	return wait_for_load(caller, node->loader.timeout, entry, ticket);
+	if ((unsigned) kind >= AMORO_CACHE_KIND_COUNT || node->kinds[kind]->names != 3 || max_rows < 1 || max_rows > MOST_LISTED ||
+		!key_listing_parts(&submission.key, key, node->cache.seed))
+		callback(argument, AMORO_INVALID_ARGUMENT, NULL, none);
+	else
+		load(node, &submission);
 }

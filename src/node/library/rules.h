@@ -30,7 +30,8 @@ enum
 	RULE_TENURE_OF_ONE_LEASE = 1 << 17,	/* a tenure ends with the lease in which it was asked for */
 	RULE_MARK_FORGOTTEN = 1 << 18,	/* in a kind that is whole, what is forgotten leaves a mark that it has to be asked */
 	RULE_CATCH_UP = 1 << 19,	/* what was loaded in chunks, or kept, is brought up to date before it is served */
-	RULE_ONE_HISTORY = 1 << 20	/* what was loaded from another timeline is dropped */
+	RULE_ONE_HISTORY = 1 << 20, /* what was loaded from another timeline is dropped */
+	RULE_LISTING = 1 << 21		/* a change in a database makes what is listed of it stale */
 };
 
 #if defined(AMORO_WITHOUT_RULES)

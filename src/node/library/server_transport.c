@@ -1,6 +1,6 @@
 /*
  * server_transport.c
- *		The transport to a real server: the statements, and what their answers say.
+ *		The transport to a real server: the statements, and how they get there. What answers say: server_answer.c.
  */
 #include "server_transport.h"
 
@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "answer_text.h"
 #include "connection.h"
+#include "name_array.h"
+#include "server_answer.h"
 
 #define CHANGES_PAGE "1000"
 #define PROTOCOL_VERSION "1"
@@ -48,6 +49,14 @@ static const struct
 	[REQUEST_LOOKUP] = {"amoro_node_lookup",
 		"SELECT metadata_version, term, found, state, object_version, document"
 		" FROM %smetadata_lookup($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text, $4::pg_catalog.text)", 4},
+	[REQUEST_LOOKUP_MANY] = {"amoro_node_lookup_many",
+		"SELECT metadata_version, term, found, state, object_version, document"
+		" FROM %smetadata_lookup_many($1::pg_catalog.text, $2::pg_catalog.text[], $3::pg_catalog.text[], $4::pg_catalog.text[])"
+		" ORDER BY ordinal", 4},
+	[REQUEST_LISTING] = {"amoro_node_listing",
+		"SELECT metadata_version, term, found, state, object_version, document"
+		" FROM %smetadata_listing($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text, $4::pg_catalog.text,"
+		" $5::pg_catalog.int4)", 5},
 	[REQUEST_LEAD] = {"amoro_node_lead",
 		"SELECT leader, token, term, lease_epoch, (EXTRACT(epoch FROM retry_after) OPERATOR(pg_catalog.*) 1000000)::pg_catalog.int8,"
 		" leader_name, reason FROM %sacquire_leadership($1::pg_catalog.text, $2::pg_catalog.int8, $3::pg_catalog.uuid)", 3},
@@ -71,6 +80,7 @@ typedef struct Parameters
 	int			lengths[MAX_PARAMETERS];	/* of those in binary form */
 	int			formats[MAX_PARAMETERS];	/* 0 text, 1 binary */
 	char		numbers[MAX_PARAMETERS][32];
+	char	   *arrays[3];		/* allocated */
 } Parameters;
 
 static Connection *
@@ -152,7 +162,32 @@ fill_snapshot(Parameters *parameters, const LookupQuestion *question)
 	parameters->values[4] = question->key->object_name;
 }
 
+/* False when memory is short. */
+static bool
+fill_many(Parameters *parameters, const LookupQuestion *question)
+{
+	parameters->values[0] = question->kind_name;
+	for (int i = 0; i < 3; i++)
+	{
+		if (i > 0 && name_of_key(question->key, i) == NULL)
+			continue;
+		parameters->arrays[i] = name_array(question->key, question->key_count, i);
+		if (parameters->arrays[i] == NULL)
+			return false;
+		parameters->values[i + 1] = parameters->arrays[i];
+	}
+	return true;
+}
+
 static void
+free_parameters(Parameters *parameters)
+{
+	for (int i = 0; i < 3; i++)
+		free(parameters->arrays[i]);
+}
+
+/* False when memory is short. */
+static bool
 fill_parameters(Parameters *parameters, const ServerTransport *server, const NodeRequest *request,
 				const char *detail, const LookupQuestion *question)
 {
@@ -166,22 +201,31 @@ fill_parameters(Parameters *parameters, const ServerTransport *server, const Nod
 			values[2] = server->registration->node_kind;
 			values[3] = server->registration->endpoint;
 			values[4] = PROTOCOL_VERSION;
-			return;
+			return true;
 		case REQUEST_CHANGES:
 			values[0] = number(parameters, 0, request->version);
-			return;
+			return true;
 		case REQUEST_LOOKUP:
 			values[0] = question->kind_name;
 			values[1] = question->key->catalog_name;
 			values[2] = question->key->database_name;
 			values[3] = question->key->object_name;
-			return;
+			return true;
+		case REQUEST_LOOKUP_MANY:
+			return fill_many(parameters, question);
+		case REQUEST_LISTING:
+			values[0] = question->kind_name;
+			values[1] = question->key->catalog_name;
+			values[2] = question->key->database_name;
+			values[3] = question->key->object_name;
+			values[4] = number(parameters, 4, question->max_rows);
+			return true;
 		case REQUEST_SNAPSHOT:
 			fill_snapshot(parameters, question);
-			return;
+			return true;
 		case REQUEST_HEARTBEAT:
 			fill_heartbeat(parameters, request, detail);
-			return;
+			return true;
 		case REQUEST_ACTIVATE:
 			values[2] = number(parameters, 2, request->term);
 			values[3] = number(parameters, 3, request->lease_epoch);
@@ -190,7 +234,7 @@ fill_parameters(Parameters *parameters, const ServerTransport *server, const Nod
 		case REQUEST_RELEASE:
 			values[0] = number(parameters, 0, request->node_id);
 			values[1] = request->incarnation;
-			return;
+			return true;
 		case REQUEST_CEDE:
 			values[3] = number(parameters, 3, request->token);
 			/* fall through */
@@ -198,8 +242,9 @@ fill_parameters(Parameters *parameters, const ServerTransport *server, const Nod
 			values[0] = request->service;
 			values[1] = number(parameters, 1, request->node_id);
 			values[2] = request->incarnation;
-			return;
+			return true;
 	}
+	return true;
 }
 
 /*
@@ -235,19 +280,12 @@ prepare(Connection *connection, RequestKind kind, const char *sql, NodeTime dead
 }
 
 static TransportStatus
-server_send(Transport *transport, const NodeRequest *request, const char *detail,
-			const LookupQuestion *question, NodeTime deadline, TransportFailure *failure)
+send_statement(Connection *connection, RequestKind kind, const Parameters *parameters, NodeTime deadline, TransportFailure *failure)
 {
-	ServerTransport *server = (ServerTransport *) transport;
-	Connection *connection = &server->connection;
-	RequestKind kind = request->kind;
 	bool		prepared = statements[kind].name != NULL && !connection->pooled;
-	Parameters	parameters;
 	char		sql[768];
 	int			sent;
 
-	memset(&parameters, 0, sizeof(parameters));
-	fill_parameters(&parameters, server, request, detail, question);
 	snprintf(sql, sizeof(sql), statements[kind].sql, connection->schema);
 	if (prepared && (connection->prepared & (UINT32_C(1) << kind)) == 0)
 	{
@@ -258,141 +296,31 @@ server_send(Transport *transport, const NodeRequest *request, const char *detail
 	}
 	if (prepared)
 		sent = PQsendQueryPrepared(connection->conn, statements[kind].name, statements[kind].parameters,
-								   parameters.values, parameters.lengths, parameters.formats, 0);
+								   parameters->values, parameters->lengths, parameters->formats, 0);
 	else
 		sent = PQsendQueryParams(connection->conn, sql, statements[kind].parameters, NULL,
-								 parameters.values, parameters.lengths, parameters.formats, 0);
+								 parameters->values, parameters->lengths, parameters->formats, 0);
 	if (sent)
 		return TRANSPORT_DONE;
 	connection_note_failure(failure, PQerrorMessage(connection->conn));
 	return TRANSPORT_BROKEN;
 }
 
-static int64_t
-number_at(const PGresult *result, int row, int column)
+static TransportStatus
+server_send(Transport *transport, const NodeRequest *request, const char *detail,
+			const LookupQuestion *question, NodeTime deadline, TransportFailure *failure)
 {
-	return strtoll(PQgetvalue(result, row, column), NULL, 10);
-}
+	ServerTransport *server = (ServerTransport *) transport;
+	Parameters	parameters;
+	TransportStatus status = TRANSPORT_BROKEN;
 
-/* NULL for null. */
-static const char *
-text_at(const PGresult *result, int row, int column)
-{
-	return PQgetisnull(result, row, column) ? NULL : PQgetvalue(result, row, column);
-}
-
-static bool
-read_grant(const PGresult *result, NodeGrant *grant)
-{
-	grant->node_id = number_at(result, 0, 1);
-	grant->term = number_at(result, 0, 2);
-	grant->lease_epoch = number_at(result, 0, 3);
-	grant->lease_ms = number_at(result, 0, 4);
-	grant->max_clock_drift_ppm = number_at(result, 0, 5);
-	grant->heartbeat_interval_ms = number_at(result, 0, 6);
-	grant->metadata_version = number_at(result, 0, 7);
-	snprintf(grant->reason, sizeof(grant->reason), "%s", PQgetvalue(result, 0, 8));
-	return grant_answer_read(PQgetvalue(result, 0, 0), (size_t) PQgetlength(result, 0, 0), &grant->answer);
-}
-
-static bool
-read_changes(const PGresult *result, NodeAnswer *answer)
-{
-	int			rows = PQntuples(result);
-
-	answer->changes = calloc(rows > 0 ? (size_t) rows : 1, sizeof(MetadataChange));
-	if (answer->changes == NULL)
-		return false;
-	answer->change_count = rows;
-	for (int i = 0; i < rows; i++)
-	{
-		MetadataChange *change = &answer->changes[i];
-
-		change->version = number_at(result, i, 0);
-		change->object_kind = text_at(result, i, 1);
-		change->operation = text_at(result, i, 2);
-		change->catalog_name = text_at(result, i, 3);
-		change->database_name = text_at(result, i, 4);
-		change->object_name = text_at(result, i, 5);
-	}
-	return true;
-}
-
-static void
-read_lookup(const PGresult *result, LookupAnswer *lookup)
-{
-	lookup->metadata_version = number_at(result, 0, 0);
-	lookup->term = number_at(result, 0, 1);
-	lookup->found = PQgetvalue(result, 0, 2)[0] == 't';
-	lookup->state = text_at(result, 0, 3);
-	lookup->object_version = number_at(result, 0, 4);
-	lookup->document = text_at(result, 0, 5);
-	lookup->document_size = (size_t) PQgetlength(result, 0, 5);
-}
-
-static void
-read_leadership(const PGresult *result, LeadershipAnswer *leadership)
-{
-	leadership->leader = PQgetvalue(result, 0, 0)[0] == 't';
-	leadership->token = number_at(result, 0, 1);
-	leadership->term = number_at(result, 0, 2);
-	leadership->lease_epoch = number_at(result, 0, 3);
-	leadership->retry_after_us = number_at(result, 0, 4);
-	leadership->leader_name = text_at(result, 0, 5);
-	leadership->reason = text_at(result, 0, 6);
-}
-
-/* Rows of a chunk; the one without names is the end. A chunk without a row is no answer. */
-static bool
-read_snapshot(const PGresult *result, NodeAnswer *answer)
-{
-	int			rows = PQntuples(result);
-
-	if (rows == 0 || (answer->rows = calloc((size_t) rows, sizeof(ObjectRow))) == NULL)
-		return false;
-	answer->lookup.metadata_version = number_at(result, 0, 0);
-	answer->lookup.term = number_at(result, 0, 1);
-	for (int i = 0; i < rows && !answer->last; i++)
-	{
-		ObjectRow  *row = &answer->rows[answer->row_count];
-
-		answer->last = PQgetisnull(result, i, 3);
-		if (answer->last)
-			break;
-		row->object_id = number_at(result, i, 2);
-		row->key = (AmoroKey) {text_at(result, i, 3), text_at(result, i, 4), text_at(result, i, 5)};
-		row->answer = (LookupAnswer) {
-			.metadata_version = answer->lookup.metadata_version, .term = answer->lookup.term, .found = true,
-			.state = text_at(result, i, 6), .object_version = number_at(result, i, 7),
-			.document = text_at(result, i, 8), .document_size = (size_t) PQgetlength(result, i, 8),
-		};
-		answer->row_count++;
-	}
-	return true;
-}
-
-static bool
-read_answer(const PGresult *result, const NodeRequest *request, NodeAnswer *answer)
-{
-	RequestKind kind = request->kind;
-
-	if (kind == REQUEST_CHANGES)
-		return read_changes(result, answer);
-	if (kind == REQUEST_SNAPSHOT)
-		return read_snapshot(result, answer);
-	if (PQntuples(result) != 1)
-		return false;
-	if (kind == REQUEST_RELEASE || kind == REQUEST_CEDE)
-		answer->released = PQgetvalue(result, 0, 0)[0] == 't';
-	else if (kind == REQUEST_LOOKUP)
-		read_lookup(result, &answer->lookup);
-	else if (kind == REQUEST_LEAD)
-		read_leadership(result, &answer->leadership);
-	else if (kind == REQUEST_HEARTBEAT)
-		return answer_text_read(PQgetvalue(result, 0, 0), request->version, answer);
+	memset(&parameters, 0, sizeof(parameters));
+	if (fill_parameters(&parameters, server, request, detail, question))
+		status = send_statement(&server->connection, request->kind, &parameters, deadline, failure);
 	else
-		return read_grant(result, &answer->grant);
-	return true;
+		snprintf(failure->message, sizeof(failure->message), "out of memory");
+	free_parameters(&parameters);
+	return status;
 }
 
 static void
@@ -416,7 +344,7 @@ server_receive(Transport *transport, const NodeRequest *request, NodeTime deadli
 		return notice_pooler(connection, status, failure);
 	memset(answer, 0, sizeof(*answer));
 	answer->storage = result;
-	if (read_answer(result, request, answer))
+	if (server_answer_read(result, request, answer))
 		return TRANSPORT_DONE;
 	server_answer_release(transport, answer);
 	snprintf(failure->message, sizeof(failure->message), "the server's answer makes no sense");

@@ -81,17 +81,18 @@ typedef struct NodeAnswer
 	int			change_count;
 	LookupAnswer lookup;
 	LeadershipAnswer leadership;
-	ObjectRow  *rows;
+	ObjectRow  *rows;			/* REQUEST_LOOKUP_MANY: one for each key, in their order, with nothing but the answer */
 	int			row_count;
 	bool		last;			/* REQUEST_SNAPSHOT: no more rows of this kind after these; lookup has the version and the term */
 	void	   *storage;		/* what changes, lookup, rows and leadership point into, until answer_release */
 } NodeAnswer;
 
-/* What a lookup or a snapshot asks for; a registration is asked for with what the transport was made with. */
+/* What a lookup, a listing or a snapshot asks for; a registration is asked for with what the transport was made with. */
 typedef struct LookupQuestion
 {
 	const char *kind_name;
-	const AmoroKey *key;		/* of a snapshot: names of the last object before, NULL at the beginning */
+	const AmoroKey *key;		/* of a snapshot: names of the last object before, NULL at the beginning; of many: the first */
+	int			key_count;		/* REQUEST_LOOKUP_MANY */
 	int64_t		after_object_id;	/* its id */
 	int			max_rows;
 } LookupQuestion;
