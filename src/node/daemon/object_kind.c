@@ -35,6 +35,12 @@ object_kind_of_path(const char *path, size_t length)
 }
 
 const ObjectKind *
+object_kind_at(int index)
+{
+	return index < (int) (sizeof(kinds) / sizeof(kinds[0])) ? &kinds[index] : NULL;
+}
+
+const ObjectKind *
 object_kind_database(void)
 {
 	static const ObjectKind database = {

@@ -29,6 +29,8 @@ typedef struct ObjectKind
 
 /* The kind whose path this is a continuation of, or NULL. */
 extern const ObjectKind *object_kind_of_path(const char *path, size_t length);
+/* One after the other, from 0; NULL: there are no more. */
+extern const ObjectKind *object_kind_at(int index);
 /* Of messages about a database whose objects are listed. */
 extern const ObjectKind *object_kind_database(void);
 /* How many names it has. */

@@ -21,6 +21,7 @@
 #include "exit_code.h"
 #include "log.h"
 #include "object_name.h"
+#include "route.h"
 
 typedef enum OptionType
 {
@@ -76,7 +77,8 @@ enum
 {
 	OPTION_COUNT = sizeof(definitions) / sizeof(definitions[0]),
 	OPTION_HELP = OPTION_COUNT,
-	OPTION_VERSION
+	OPTION_VERSION,
+	OPTION_ROUTES
 };
 
 static void
@@ -95,7 +97,8 @@ print_help(void)
 			printf(" (default: %s)", definition->default_text);
 		printf("\n");
 	}
-	printf("  %-28s %s\n  %-28s %s\n", "--help", "prints this", "--version", "prints the version");
+	printf("  %-28s %s\n  %-28s %s\n  %-28s %s\n", "--routes", "prints what it answers over HTTP", "--help", "prints this",
+		   "--version", "prints the version");
 	printf("\nEach option may be an environment variable instead: --log-level is AMORO_NODE_LOG_LEVEL.\n"
 		   "A password belongs into a password file or PGPASSWORD, not into --conninfo, which others can see.\n"
 		   "\nExit codes: %d stopped, %d failed, %d wrong options, %d cannot listen, %d refused by the database,\n"
@@ -289,7 +292,7 @@ check_options(const DaemonOptions *options)
 OptionsOutcome
 options_parse(int argument_count, char **arguments, DaemonOptions *options)
 {
-	struct option long_options[OPTION_COUNT + 3] = {0};
+	struct option long_options[OPTION_COUNT + 4] = {0};
 	char		source[64];
 	int			chosen;
 
@@ -297,6 +300,7 @@ options_parse(int argument_count, char **arguments, DaemonOptions *options)
 	for (int i = 0; i < OPTION_COUNT; i++)
 		long_options[i] = (struct option) {definitions[i].name, required_argument, NULL, i};
 	long_options[OPTION_HELP] = (struct option) {"help", no_argument, NULL, OPTION_HELP};
+	long_options[OPTION_ROUTES] = (struct option) {"routes", no_argument, NULL, OPTION_ROUTES};
 	long_options[OPTION_VERSION] = (struct option) {"version", no_argument, NULL, OPTION_VERSION};
 
 	if (!set_from_environment(options))
@@ -307,7 +311,9 @@ options_parse(int argument_count, char **arguments, DaemonOptions *options)
 			print_help();
 		else if (chosen == OPTION_VERSION)
 			printf("amoro-node %s\n", amoro_node_library_version());
-		if (chosen == OPTION_HELP || chosen == OPTION_VERSION)
+		else if (chosen == OPTION_ROUTES)
+			route_print(stdout);
+		if (chosen == OPTION_HELP || chosen == OPTION_VERSION || chosen == OPTION_ROUTES)
 			return OPTIONS_DONE;
 		if (chosen < 0 || chosen >= OPTION_COUNT)
 			return OPTIONS_WRONG;	/* getopt has said why */

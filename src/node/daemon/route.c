@@ -4,6 +4,7 @@
  */
 #include "route.h"
 
+#include <ctype.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -22,6 +23,9 @@ enum
 {
 	MAX_PATH_LENGTH = 3 * 255 * 4 * 3 + 1024
 };
+
+#define METHODS "GET, HEAD"
+#define METHODS_OF_DATABASE "GET, HEAD, POST"
 
 typedef struct Route
 {
@@ -65,7 +69,7 @@ method_is(const h2o_req_t *request, const char *method)
 static void
 answer_wrong_method(h2o_req_t *request, bool many)
 {
-	const char *allowed = many ? "GET, HEAD, POST" : "GET, HEAD";
+	const char *allowed = many ? METHODS_OF_DATABASE : METHODS;
 	h2o_iovec_t body = http_answer_begin_error(request, 405, "MethodNotAllowedException", "only %s are allowed", allowed);
 
 	http_answer_header(request, "allow", h2o_iovec_init(allowed, strlen(allowed)));
@@ -127,6 +131,35 @@ static const Route routes[] = {
 	{"/metrics", metrics_answer},
 	{"/v1/status", status_answer},
 };
+
+/* A path of count names. */
+static void
+print_kind(FILE *out, const ObjectKind *kind, int count, const char *methods)
+{
+	fprintf(out, "%s %.*s", methods, (int) strlen(kind->path) - 1, kind->path);
+	for (int i = 0; i < count; i++)
+	{
+		fputc('/', out);
+		for (const char *c = kind->labels[i]; *c != '\0'; c++)
+			fputc(toupper((unsigned char) *c), out);
+	}
+	fputc('\n', out);
+}
+
+void
+route_print(FILE *out)
+{
+	const ObjectKind *kind;
+
+	for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++)
+		fprintf(out, METHODS " %s\n", routes[i].path);
+	for (int i = 0; (kind = object_kind_at(i)) != NULL; i++)
+	{
+		print_kind(out, kind, object_kind_names(kind), METHODS);
+		if (kind->plural != NULL)
+			print_kind(out, kind, 2, METHODS_OF_DATABASE);
+	}
+}
 
 /* The path without query; without scheme and authority, which a proxy may have sent. */
 static h2o_iovec_t
