@@ -201,3 +201,55 @@ COMMENT ON FUNCTION terminal_context(text) IS
 	'catalog, database and properties of a session of the caller, its number, and when it expires; looking is no use of it. '
 	'Errors: AM501 no such session, or it has expired; 22004';
 REVOKE ALL ON FUNCTION terminal_context(text) FROM PUBLIC;
+
+CREATE FUNCTION amoro_meta.remove_terminal_session(session_number bigint, state text, message text) RETURNS void
+	LANGUAGE sql VOLATILE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+	UPDATE amoro_meta.terminal_statement s
+		SET state = remove_terminal_session.state, message = remove_terminal_session.message, ended_at = greatest(clock_timestamp(), s.created_at)
+		WHERE s.session_number = remove_terminal_session.session_number AND s.ended_at IS NULL;
+	DELETE FROM amoro_meta.terminal_session s WHERE s.session_number = remove_terminal_session.session_number;
+	$$;
+COMMENT ON FUNCTION amoro_meta.remove_terminal_session(bigint, text, text) IS 'ends a session that the caller holds, and its statements';
+REVOKE ALL ON FUNCTION amoro_meta.remove_terminal_session(bigint, text, text) FROM PUBLIC;
+
+CREATE FUNCTION close_terminal_session(session_id text) RETURNS boolean
+	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	closed_number bigint;
+BEGIN
+	PERFORM amoro_meta.check_not_null('session_id', session_id IS NOT NULL);
+	SELECT s.session_number INTO closed_number FROM amoro_meta.terminal_session s
+		WHERE s.id_digest = amoro_meta.terminal_session_digest(session_id) AND s.opened_by = amoro_meta.calling_role() FOR UPDATE;
+	IF closed_number IS NULL THEN
+		RETURN false;
+	END IF;
+	PERFORM amoro_meta.remove_terminal_session(closed_number, 'Canceled', 'the session was closed');
+	RETURN true;
+END;
+$$;
+COMMENT ON FUNCTION close_terminal_session(text) IS
+	'closes a session of the caller; its statements that have not ended are canceled. False when there is none of that id (any more). '
+	'Errors: 22004, 25006';
+REVOKE ALL ON FUNCTION close_terminal_session(text) FROM PUBLIC;
+
+CREATE FUNCTION end_terminal_session(session_number bigint) RETURNS boolean
+	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+BEGIN
+	PERFORM amoro_meta.check_not_null('session_number', session_number IS NOT NULL);
+	PERFORM FROM amoro_meta.terminal_session s WHERE s.session_number = end_terminal_session.session_number FOR UPDATE;
+	IF NOT FOUND THEN
+		RETURN false;
+	END IF;
+	PERFORM amoro_meta.remove_terminal_session(session_number, 'Canceled', 'the session was ended by an operator');
+	RETURN true;
+END;
+$$;
+COMMENT ON FUNCTION end_terminal_session(bigint) IS
+	'ends any session, by the number that terminal_sessions shows; false when there is none (any more). Errors: 22004, 25006';
+REVOKE ALL ON FUNCTION end_terminal_session(bigint) FROM PUBLIC;
