@@ -4,6 +4,7 @@
  */
 #include "postgres.h"
 
+#include "access/xlog.h"
 #include "blocker_argument.h"
 #include "catalog/pg_type.h"
 #include "common/int.h"
@@ -166,4 +167,16 @@ blocker_id_argument(FunctionCallInfo fcinfo, int number)
 {
 	require_argument(fcinfo, number, "blocker_id");
 	return PG_GETARG_INT64(number);
+}
+
+/* See the header. */
+void
+blocker_require_writable(void)
+{
+	if (RecoveryInProgress())
+		ereport(ERROR,
+				(errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION),
+				 errmsg("cannot change blockers on a standby"),
+				 errhint("Connect to the primary server.")));
+	PreventCommandIfReadOnly("a change of blockers");
 }

@@ -20,6 +20,8 @@ extern BlockerOperationSet blocker_operation_argument(FunctionCallInfo fcinfo, i
 extern int64 blocker_timeout_argument(FunctionCallInfo fcinfo, int number, int64 default_ms);
 /* An object of strings, of bearable size. */
 extern Jsonb *blocker_properties_argument(FunctionCallInfo fcinfo, int number);
+/* Raises 25006 where blockers cannot be changed: on a standby, in a read-only transaction. */
+extern void blocker_require_writable(void);
 extern int64 blocker_id_argument(FunctionCallInfo fcinfo, int number);
 
 #endif							/* AMORO_META_BLOCKER_ARGUMENT_H */

@@ -220,6 +220,17 @@ blocker_head_expiry(const BlockerHead *head, int64 blocker_id)
 
 /* See the header. */
 void
+blocker_head_set_expiry(BlockerHead *head, int64 blocker_id, TimestampTz expires_at)
+{
+	for (int i = 0; i < BLOCKER_OPERATIONS; i++)
+	{
+		if (head->holders[i] == blocker_id)
+			head->expires_at[i] = expires_at;
+	}
+}
+
+/* See the header. */
+void
 blocker_head_clear(BlockerHead *head, int64 blocker_id)
 {
 	for (int i = 0; i < BLOCKER_OPERATIONS; i++)

@@ -26,6 +26,9 @@ extern const char *const blocker_operation_names[BLOCKER_OPERATIONS];
 /* A set of operations: bit 1 << BlockerOperation. */
 typedef uint32 BlockerOperationSet;
 
+/* A write of a head that took longer has waited for another transaction, and the clock is read anew. */
+#define BLOCKER_WRITE_WITHOUT_WAIT_US 500
+
 typedef struct TableName
 {
 	char	   *catalog_name;
@@ -67,6 +70,15 @@ extern bool blocker_table_is_blocked(const TableName *table, BlockerOperationSet
 extern BlockerOperationSet blocker_head_operations(const BlockerHead *head, int64 blocker_id);
 /* Until when a blocker holds; DT_NOBEGIN when it holds nothing. */
 extern TimestampTz blocker_head_expiry(const BlockerHead *head, int64 blocker_id);
+/* Until when a blocker holds that was given, or renewed, for so long at that moment. */
+static inline TimestampTz
+blocker_expiry(TimestampTz moment, int64 timeout_ms)
+{
+	return moment + timeout_ms * 1000;
+}
+
+/* What the blocker has is held until then. */
+extern void blocker_head_set_expiry(BlockerHead *head, int64 blocker_id, TimestampTz expires_at);
 /* Takes what the blocker has; the operations are nobody's then. */
 extern void blocker_head_clear(BlockerHead *head, int64 blocker_id);
 
