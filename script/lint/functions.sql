@@ -12,6 +12,13 @@ SELECT member.oid::regprocedure, 'does not set search_path = pg_catalog, pg_temp
 WHERE lanname IN ('sql', 'plpgsql') AND prosqlbody IS NULL
 	AND NOT coalesce('search_path=pg_catalog, pg_temp' = ANY (proconfig), false)
 UNION ALL
+-- a plan that is forbidden costs so much that the JIT compiler takes it for a large query
+SELECT oid::regprocedure, 'forbids plans and lets the rest be compiled' FROM member
+WHERE array_to_string(proconfig, ' ') ~ '\menable_\w+=off' AND NOT 'jit=off' = ANY (proconfig)
+UNION ALL
+SELECT oid::regprocedure, 'forbids one kind of join, or joins without scans' FROM member
+WHERE array_to_string(proconfig, ' ') ~ 'enable_(hash|merge)join=off' AND NOT '{enable_seqscan=off,enable_hashjoin=off,enable_mergejoin=off}' <@ proconfig
+UNION ALL
 SELECT member.oid::regprocedure, 'is a C function whose symbol ' || prosrc || ' lacks the prefix amoro_meta_' FROM member JOIN pg_language l ON l.oid = prolang
 WHERE lanname = 'c' AND prosrc NOT LIKE 'amoro\_meta\_%'
 ORDER BY 1;

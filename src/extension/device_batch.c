@@ -9,7 +9,6 @@
 #include "device_path.h"
 #include "miscadmin.h"
 #include "procedure_sql.h"
-#include "utils/guc.h"
 #include "utils/memutils.h"
 
 /* See device_batch.h. */
@@ -23,28 +22,6 @@ device_batch(const Procedure *procedure, int64 database_id, const char *pattern,
 	if (reached != NULL)
 		batch.from = reached;
 	return batch;
-}
-
-static void
-forbid(const char *setting)
-{
-	(void) set_config_option(setting, "off", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
-}
-
-/*
- * Runs a statement of which only one plan is good: along the index on the paths, from where the batch begins. The planner
- * does not know that the range is most of a large table, nor that the table has just grown.
- */
-static void
-run_along_index(const char *sql, int expected, int count, const SqlArgument *arguments)
-{
-	int			level = NewGUCNestLevel();
-
-	forbid("enable_seqscan");
-	forbid("enable_bitmapscan");
-	forbid("enable_sort");
-	procedure_sql(sql, expected, count, arguments);
-	AtEOXact_GUC(true, level);
 }
 
 /* Remembers that everything up to and with a path is done. */
@@ -73,12 +50,12 @@ device_batch_scan(const Procedure *procedure, DeviceBatch *batch)
 	int			count;
 	char	   *last_path = NULL;
 
-	run_along_index("SELECT s.device_id, s.device_path,"
-					" coalesce($6 = s.template_id, $6 IS NULL) AND amoro_meta.device_paths_overlap($5, s.device_path) FROM"
-					" (SELECT v.device_id, v.device_path, v.template_id FROM amoro_meta.device v"
-					"  WHERE v.database_id = $1 AND v.device_path ~>=~ $2 AND v.device_path ~<~ $3"
-					"  ORDER BY v.device_path USING ~<~ LIMIT $4) s",
-					SPI_OK_SELECT, lengthof(arguments), arguments);
+	procedure_sql_along_index("SELECT s.device_id, s.device_path,"
+							  " coalesce($6 = s.template_id, $6 IS NULL) AND amoro_meta.device_paths_overlap($5, s.device_path) FROM"
+							  " (SELECT v.device_id, v.device_path, v.template_id FROM amoro_meta.device v"
+							  "  WHERE v.database_id = $1 AND v.device_path ~>=~ $2 AND v.device_path ~<~ $3"
+							  "  ORDER BY v.device_path USING ~<~ LIMIT $4) s",
+							  SPI_OK_SELECT, lengthof(arguments), arguments);
 	count = (int) SPI_processed;
 	batch->matched = 0;
 	batch->ids = palloc_array(int64, count);
@@ -106,16 +83,16 @@ device_batch_delete(const Procedure *procedure, DeviceBatch *batch)
 	};
 	int			count;
 
-	run_along_index("WITH scanned AS MATERIALIZED"
-					" (SELECT v.device_id, v.device_path FROM amoro_meta.device v"
-					"  WHERE v.database_id = $1 AND v.device_path ~>=~ $2 AND v.device_path ~<~ $3"
-					"  ORDER BY v.device_path USING ~<~ LIMIT $4),"
-					" gone AS"
-					" (DELETE FROM amoro_meta.device v USING scanned s"
-					"  WHERE v.device_id = s.device_id AND amoro_meta.device_paths_overlap($5, s.device_path) RETURNING 1)"
-					" SELECT (SELECT count(*) FROM scanned), (SELECT count(*) FROM gone),"
-					" (SELECT s.device_path FROM scanned s OFFSET greatest((SELECT count(*) FROM scanned) - 1, 0) LIMIT 1)",
-					SPI_OK_SELECT, lengthof(arguments), arguments);
+	procedure_sql_along_index("WITH scanned AS MATERIALIZED"
+							  " (SELECT v.device_id, v.device_path FROM amoro_meta.device v"
+							  "  WHERE v.database_id = $1 AND v.device_path ~>=~ $2 AND v.device_path ~<~ $3"
+							  "  ORDER BY v.device_path USING ~<~ LIMIT $4),"
+							  " gone AS"
+							  " (DELETE FROM amoro_meta.device v USING scanned s"
+							  "  WHERE v.device_id = s.device_id AND amoro_meta.device_paths_overlap($5, s.device_path) RETURNING 1)"
+							  " SELECT (SELECT count(*) FROM scanned), (SELECT count(*) FROM gone),"
+							  " (SELECT s.device_path FROM scanned s OFFSET greatest((SELECT count(*) FROM scanned) - 1, 0) LIMIT 1)",
+							  SPI_OK_SELECT, lengthof(arguments), arguments);
 	count = (int) result_bigint(0, 1);
 	batch->matched = (int) result_bigint(0, 2);
 	if (count > 0)

@@ -64,7 +64,7 @@ optimizer_find(const OptimizerThread *thread)
 	Optimizer	optimizer = {0};
 
 	if (!optimizer_look_up(thread, &optimizer))
-		procedure_sql("SELECT amoro_meta.raise_unknown_optimizer($1)", SPI_OK_SELECT, 1, &thread->token);
+		procedure_sql_along_index("SELECT amoro_meta.raise_unknown_optimizer($1)", SPI_OK_SELECT, 1, &thread->token);
 	if (thread->thread_id < 0 || thread->thread_id >= optimizer.thread_count)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),

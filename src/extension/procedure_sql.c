@@ -9,6 +9,7 @@
 
 #include "nodes/parsenodes.h"
 #include "procedure_sql.h"
+#include "utils/guc.h"
 #include "utils/hsearch.h"
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
@@ -136,6 +137,24 @@ uint64
 procedure_sql_latest(const char *sql, int count, const SqlArgument *arguments)
 {
 	return execute_statement(sql, SPI_OK_SELECT, count, arguments, GetLatestSnapshot());
+}
+
+/*
+ * procedure_sql_along_index leaves the planner no choice. See the header.
+ */
+uint64
+procedure_sql_along_index(const char *sql, int expected, int count, const SqlArgument *arguments)
+{
+	/* what is forbidden costs so much that the JIT compiler would take it for a large query */
+	static const char *const forbidden[] = {"enable_seqscan", "enable_bitmapscan", "enable_sort", "jit"};
+	int			level = NewGUCNestLevel();
+	uint64		processed;
+
+	for (int i = 0; i < lengthof(forbidden); i++)
+		(void) set_config_option(forbidden[i], "off", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	processed = procedure_sql(sql, expected, count, arguments);
+	AtEOXact_GUC(true, level);
+	return processed;
 }
 
 static Datum

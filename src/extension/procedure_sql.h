@@ -40,6 +40,12 @@ extern uint64 procedure_sql(const char *sql, int expected, int count, const SqlA
  */
 extern uint64 procedure_sql_latest(const char *sql, int count, const SqlArgument *arguments);
 
+/*
+ * The same as procedure_sql for a statement of which only one plan is good: lookups and walks along indexes, neither sorted nor
+ * compiled. The planner does not know that a table has just grown, nor that a queue is emptied from its head.
+ */
+extern uint64 procedure_sql_along_index(const char *sql, int expected, int count, const SqlArgument *arguments);
+
 /* Column of a row of the last result; text and jsonb are copied into the current context, NULL for SQL's NULL. */
 extern int64 result_bigint(uint64 row, int column);
 extern bool result_boolean(uint64 row, int column);

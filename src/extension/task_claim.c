@@ -42,7 +42,7 @@ retire(const Candidate *candidate)
 	SqlArgument arguments[] = {sql_bigint(candidate->process_id)};
 
 	if (!table_is_blocked(candidate))
-		procedure_sql("SELECT amoro_meta.retire_process($1)", SPI_OK_SELECT, lengthof(arguments), arguments);
+		procedure_sql_along_index("SELECT amoro_meta.retire_process($1)", SPI_OK_SELECT, lengthof(arguments), arguments);
 }
 
 /* Nothing before it is planned, nor will be. */
@@ -172,7 +172,7 @@ task_claim(const Claimant *claimant, const Candidate *candidate, TaskSeat seat)
 	if (row == NULL)
 		retire(candidate);
 	else if (position % RAISE_FLOOR_EVERY == 0)
-		procedure_sql("SELECT amoro_meta.raise_task_floor($1)", SPI_OK_SELECT, 1, arguments);
+		procedure_sql_along_index("SELECT amoro_meta.raise_task_floor($1)", SPI_OK_SELECT, 1, arguments);
 	return row;
 }
 
@@ -186,7 +186,7 @@ give_up(int64 process_id, int32 task_id, int32 attempt)
 
 	own_table_close(&tasks, AccessShareLock);
 	if (held)
-		procedure_sql("SELECT amoro_meta.return_task($1, $2, $3, false)", SPI_OK_SELECT, lengthof(arguments), arguments);
+		procedure_sql_along_index("SELECT amoro_meta.return_task($1, $2, $3, false)", SPI_OK_SELECT, lengthof(arguments), arguments);
 }
 
 /* See the header. */

@@ -28,13 +28,13 @@ anything_to_do(const OptimizerThread *thread, const Optimizer *optimizer)
 		sql_text(optimizer->group_name), sql_bigint(optimizer->id), sql_integer(thread->thread_id)
 	};
 
-	procedure_sql("SELECT EXISTS (SELECT FROM amoro_meta.task_queue q, LATERAL (SELECT FROM amoro_meta.process p"
-				  "  WHERE p.queue_id = q.queue_id AND p.waiting AND p.turn >= coalesce((SELECT f.turn FROM amoro_meta.queue_floor f"
-				  "   WHERE f.queue_id = q.queue_id ORDER BY f.turn DESC LIMIT 1), 0) ORDER BY p.turn LIMIT 1) p WHERE q.group_name = $1)"
-				  " OR (SELECT (SELECT t.attempt = c.attempt AND t.state IN ('SCHEDULED', 'ACKED')"
-				  "   FROM amoro_meta.task t WHERE t.process_id = c.process_id AND t.task_id = c.task_id)"
-				  "  FROM amoro_meta.task_claim c WHERE c.optimizer_id = $2 AND c.thread_id = $3 ORDER BY c.number DESC LIMIT 1)",
-				  SPI_OK_SELECT, lengthof(arguments), arguments);
+	procedure_sql_along_index("SELECT EXISTS (SELECT FROM amoro_meta.task_queue q, LATERAL (SELECT FROM amoro_meta.process p"
+							  "  WHERE p.queue_id = q.queue_id AND p.waiting AND p.turn >= coalesce((SELECT f.turn FROM amoro_meta.queue_floor f"
+							  "   WHERE f.queue_id = q.queue_id ORDER BY f.turn DESC LIMIT 1), 0) ORDER BY p.turn LIMIT 1) p WHERE q.group_name = $1)"
+							  " OR (SELECT (SELECT t.attempt = c.attempt AND t.state IN ('SCHEDULED', 'ACKED')"
+							  "   FROM amoro_meta.task t WHERE t.process_id = c.process_id AND t.task_id = c.task_id)"
+							  "  FROM amoro_meta.task_claim c WHERE c.optimizer_id = $2 AND c.thread_id = $3 ORDER BY c.number DESC LIMIT 1)",
+							  SPI_OK_SELECT, lengthof(arguments), arguments);
 	return result_boolean(0, 1);
 }
 

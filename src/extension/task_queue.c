@@ -192,9 +192,9 @@ may_break_quota(const Search *search)
 {
 	SqlArgument arguments[] = {sql_text(search->claimant->optimizer.group_name)};
 
-	return procedure_sql("SELECT FROM amoro_meta.optimizer_group g WHERE g.group_name = $1 AND"
-						 " lower(coalesce(g.properties->>'break-quota-limit-enabled', 'true')) = 'true'",
-						 SPI_OK_SELECT, lengthof(arguments), arguments) != 0;
+	return procedure_sql_along_index("SELECT FROM amoro_meta.optimizer_group g WHERE g.group_name = $1 AND"
+									 " lower(coalesce(g.properties->>'break-quota-limit-enabled', 'true')) = 'true'",
+									 SPI_OK_SELECT, lengthof(arguments), arguments) != 0;
 }
 
 /*

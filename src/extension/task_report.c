@@ -110,7 +110,7 @@ amoro_meta_ack_task(PG_FUNCTION_ARGS)
 	SPI_connect();
 	if (!acknowledge(&report))
 	{
-		procedure_sql("SELECT amoro_meta.refuse_ack($1, $3, $4, $5, $6) WHERE $2 IS NOT NULL", SPI_OK_SELECT, REPORT_ARGUMENTS, report.arguments);
+		procedure_sql_along_index("SELECT amoro_meta.refuse_ack($1, $3, $4, $5, $6) WHERE $2 IS NOT NULL", SPI_OK_SELECT, REPORT_ARGUMENTS, report.arguments);
 		answer = MemoryContextStrdup(caller, result_text(0, 1));
 	}
 	else
@@ -209,7 +209,7 @@ amoro_meta_complete_task(PG_FUNCTION_ARGS)
 			{TEXTOID, PG_GETARG_DATUM(6), PG_ARGISNULL(6)}
 		};
 
-		procedure_sql("SELECT amoro_meta.end_task($1, $2, $3, $4, $5, $6)", SPI_OK_SELECT, lengthof(arguments), arguments);
+		procedure_sql_along_index("SELECT amoro_meta.end_task($1, $2, $3, $4, $5, $6)", SPI_OK_SELECT, lengthof(arguments), arguments);
 		answer = MemoryContextStrdup(caller, result_text(0, 1));
 	}
 	if (strcmp(answer, "ignored") != 0 && strcmp(answer, "cancelled") != 0)

@@ -227,12 +227,9 @@ COMMENT ON FUNCTION amoro_meta.end_task(uuid, integer, bigint, integer, integer,
 	'ends an attempt of a task, and what follows from that for its process; the answer of complete_task';
 REVOKE ALL ON FUNCTION amoro_meta.end_task(uuid, integer, bigint, integer, integer, text) FROM PUBLIC;
 
--- The plans of the three functions that follow are lookups, even where a table was empty when they were made.
 CREATE FUNCTION poll_task(token uuid, thread_id integer, wait interval DEFAULT '0') RETURNS optimizing_task
 	LANGUAGE c VOLATILE SECURITY DEFINER PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
-	SET enable_seqscan = off
-	SET enable_bitmapscan = off
 	AS 'MODULE_PATHNAME', 'amoro_meta_poll_task';
 COMMENT ON FUNCTION poll_task(uuid, integer, interval) IS
 	'hands out a task to a thread of an optimizer, or null: after wait (0 to 5 seconds) if there is none until then. A task that the thread '
@@ -242,8 +239,6 @@ REVOKE ALL ON FUNCTION poll_task(uuid, integer, interval) FROM PUBLIC;
 CREATE FUNCTION ack_task(token uuid, thread_id integer, process_id bigint, task_id integer, attempt integer) RETURNS text
 	LANGUAGE c VOLATILE SECURITY DEFINER PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
-	SET enable_seqscan = off
-	SET enable_bitmapscan = off
 	AS 'MODULE_PATHNAME', 'amoro_meta_ack_task';
 COMMENT ON FUNCTION ack_task(uuid, integer, bigint, integer, integer) IS
 	'says that a thread begins to work on the task it was handed out, or is still at work: amoro_meta.task_execute_timeout counts from the '
@@ -255,8 +250,6 @@ CREATE FUNCTION complete_task(token uuid, thread_id integer, process_id bigint, 
 							  output bytea DEFAULT NULL, error text DEFAULT NULL, metrics jsonb DEFAULT '{}') RETURNS text
 	LANGUAGE c VOLATILE SECURITY DEFINER PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
-	SET enable_seqscan = off
-	SET enable_bitmapscan = off
 	AS 'MODULE_PATHNAME', 'amoro_meta_complete_task';
 COMMENT ON FUNCTION complete_task(uuid, integer, bigint, integer, integer, bytea, text, jsonb) IS
 	'reports the end of a task that was acknowledged; error: why it failed. Returns success, retry (it failed and is planned again), failed '
