@@ -73,6 +73,13 @@ SELECT drain_optimizer(:optimizer);
 SELECT drain_optimizer(-1);
 SELECT group_name, thread_count, scheduled, acked, idle FROM amoro_stat_optimizer;
 
+-- one heartbeat that is late is no death (Q05), and a clock that was set back neither ends an optimizer nor keeps it for ever
+UPDATE amoro_meta.optimizer SET touched_at = clock_timestamp() - interval '54s';
+SELECT expire_optimizers() AS expired;
+UPDATE amoro_meta.optimizer SET touched_at = clock_timestamp() + interval '1 year';
+SELECT expire_optimizers() AS expired;
+SELECT touched_at <= clock_timestamp() AS as_if_now FROM optimizers;
+
 -- touchTimeout: what an optimizer that is out of touch worked on is given to others; heartbeatExpiry ends the drain
 UPDATE amoro_meta.optimizer SET touched_at = clock_timestamp() - interval '61s';
 SELECT count(*) FROM expire_optimizers();
@@ -84,8 +91,18 @@ SELECT ack_task(:'token', 0, :process, 1, 1);
 SELECT register_optimizer('default', 1, 512) AS token \gset
 SELECT task_id, attempt FROM poll_task(:'token', 0);
 
+-- another token, be it of the same role and thread, has nothing to do with it (Q07)
+SELECT register_optimizer('default', 1, 512, resource_id => 'r') AS token2 \gset
+SELECT ack_task(:'token2', 0, :process, 1, 2);
+SELECT complete_task(:'token2', 0, :process, 1, 2);
+SELECT poll_task(:'token2', 0) IS NULL AS nothing;
+SELECT ack_task(:'token', 0, :process, 1, 2);
+
 -- unregister, twice; the task is free at once
 SELECT unregister_optimizer(:'token'), unregister_optimizer(:'token');
+SELECT complete_task(:'token', 0, :process, 1, 2);
+SELECT task_id, attempt FROM poll_task(:'token2', 0);
+SELECT unregister_optimizer(:'token2');
 RESET ROLE;
 SELECT state, attempt, failures, resets FROM tasks WHERE process_id = :process;
 

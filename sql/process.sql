@@ -77,6 +77,13 @@ SELECT ack_task(:'token', 0, :process, 1, 1), complete_task(:'token', 0, :proces
 SELECT status FROM table_runtimes WHERE table_id = 77;
 SELECT finish_process(:process);
 SELECT status, process_id FROM table_runtimes WHERE table_id = 77;
+-- retries used up (Q09): the process fails and its table is free for the next one
+SELECT start_process('house', 'sales', 'orders', 'MINOR', '[{}]') AS process \gset
+SELECT complete_task(:'token', 0, :process, 1, t.attempt, error => 'no ' || n)
+	FROM generate_series(1, 6) n, LATERAL (SELECT p.attempt, ack_task(:'token', n - n, p.process_id, p.task_id, p.attempt) FROM poll_task(:'token', n - n) p OFFSET 0) t;
+SELECT p.status, p.reason, r.status AS table_status, r.process_id FROM processes p, table_runtimes r WHERE p.process_id = :process AND r.table_id = 77;
+SELECT poll_task(:'token', 0) IS NULL AS nothing;
+SELECT cancel_process(start_process('house', 'sales', 'orders', 'MINOR', '[{}]'));
 -- its group is gone from under it
 UPDATE amoro_meta.table_runtime SET group_name = NULL, wanted_group = 'gone' WHERE table_id = 77;
 SELECT start_process('house', 'sales', 'orders', 'MAJOR', '[{}]');

@@ -91,13 +91,24 @@ UPDATE amoro_meta.task SET acked_at = clock_timestamp() - interval '61 min' WHER
 SELECT reset_tasks();
 SELECT state, failures, resets FROM tasks WHERE process_id = :process;
 SELECT complete_task(:'token', 1, :process, 1, 2);
+-- a clock that was set back resets nothing, and keeps nothing for ever
+SELECT task_id, attempt FROM poll_task(:'token', 0);
+UPDATE amoro_meta.task SET claimed_at = clock_timestamp() + interval '1 year' WHERE process_id = :process;
+SELECT reset_tasks();
+SELECT state, claimed_at <= clock_timestamp() AS as_if_now FROM tasks WHERE process_id = :process;
+SELECT ack_task(:'token', 0, :process, 1, 3);
+UPDATE amoro_meta.task SET acked_at = clock_timestamp() + interval '1 year' WHERE process_id = :process;
+SELECT reset_tasks();
+SELECT state, acked_at BETWEEN claimed_at AND clock_timestamp() AS as_if_now FROM tasks WHERE process_id = :process;
+UPDATE amoro_meta.task SET acked_at = clock_timestamp() - interval '61 min' WHERE process_id = :process;
+SELECT reset_tasks();
 -- resets are no failures: there is no end to them
 SELECT task_id, attempt FROM poll_task(:'token', 0);
 -- poll resets the stale task of the same thread (Q08)
 SELECT task_id, attempt FROM poll_task(:'token', 0);
-SELECT ack_task(:'token', 0, :process, 1, 4);
+SELECT ack_task(:'token', 0, :process, 1, 5);
 SELECT task_id, attempt FROM poll_task(:'token', 0);
-SELECT ack_task(:'token', 0, :process, 1, 4);
+SELECT ack_task(:'token', 0, :process, 1, 5);
 SELECT state, failures, resets FROM tasks WHERE process_id = :process;
 SELECT cancel_process(:process);
 

@@ -151,6 +151,11 @@ DECLARE
 	expired bigint := 0;
 BEGIN
 	PERFORM amoro_meta.timeline_id();
+	-- the clock was set back: who was touched "later" counts as touched now, and expires in due time
+	UPDATE amoro_meta.optimizer o SET touched_at = clock_timestamp()
+		WHERE o.optimizer_id IN (SELECT f.optimizer_id FROM amoro_meta.optimizer f
+								 WHERE f.touched_at > clock_timestamp() FOR NO KEY UPDATE SKIP LOCKED)
+			AND o.touched_at > clock_timestamp();
 	FOR optimizer IN
 		SELECT o.* FROM amoro_meta.optimizer o
 		WHERE o.expired_at IS NOT NULL OR (timeout > interval '0' AND o.touched_at <= clock_timestamp() - timeout)
@@ -172,6 +177,21 @@ COMMENT ON FUNCTION expire_optimizers() IS
 	'and returns how many. Errors: 25006';
 REVOKE ALL ON FUNCTION expire_optimizers() FROM PUBLIC;
 
+-- The clock was set back: what was claimed or acknowledged "later" counts as that now, and is late in due time.
+CREATE FUNCTION amoro_meta.redate_task(process_id bigint, task_id integer, attempt integer) RETURNS void
+	LANGUAGE sql VOLATILE PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+	UPDATE amoro_meta.task t SET claimed_at = least(t.claimed_at, clock_timestamp()), acked_at = least(t.acked_at, clock_timestamp())
+		FROM (SELECT l.process_id, l.task_id FROM amoro_meta.task l
+			  WHERE l.process_id = redate_task.process_id AND l.task_id = redate_task.task_id AND l.attempt = redate_task.attempt
+			  FOR NO KEY UPDATE SKIP LOCKED) free
+		WHERE t.process_id = free.process_id AND t.task_id = free.task_id
+	$$;
+COMMENT ON FUNCTION amoro_meta.redate_task(bigint, integer, integer) IS
+	'sets the times of a task that is handed out to now where they are in the future; does nothing when somebody else is at it';
+REVOKE ALL ON FUNCTION amoro_meta.redate_task(bigint, integer, integer) FROM PUBLIC;
+
 CREATE FUNCTION reset_tasks() RETURNS bigint
 	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
@@ -179,16 +199,24 @@ CREATE FUNCTION reset_tasks() RETURNS bigint
 DECLARE
 	ack_timeout interval := amoro_meta.duration_setting('task_ack_timeout');
 	execute_timeout interval := amoro_meta.duration_setting('task_execute_timeout');
-	reset bigint;
+	target record;
+	reset bigint := 0;
 BEGIN
 	PERFORM amoro_meta.timeline_id();
-	SELECT count(*) INTO reset
-		FROM (SELECT h.process_id, h.task_id, h.attempt
-			  FROM amoro_meta.optimizer o CROSS JOIN LATERAL amoro_meta.held_tasks(o.optimizer_id, o.thread_count) h
-			  WHERE (h.state = 'SCHEDULED' AND ack_timeout > interval '0' AND h.claimed_at <= clock_timestamp() - ack_timeout)
-				OR (h.state = 'ACKED' AND execute_timeout > interval '0' AND h.acked_at <= clock_timestamp() - execute_timeout)
-			  ORDER BY h.process_id, h.task_id LIMIT amoro_meta.sweep_batch()) late
-		WHERE amoro_meta.reset_task(late.process_id, late.task_id, late.attempt);
+	FOR target IN
+		SELECT h.process_id, h.task_id, h.attempt, greatest(h.claimed_at, h.acked_at) > clock_timestamp() AS is_ahead
+		FROM amoro_meta.optimizer o CROSS JOIN LATERAL amoro_meta.held_tasks(o.optimizer_id, o.thread_count) h
+		WHERE (h.state = 'SCHEDULED' AND ack_timeout > interval '0' AND h.claimed_at <= clock_timestamp() - ack_timeout)
+			OR (h.state = 'ACKED' AND execute_timeout > interval '0' AND h.acked_at <= clock_timestamp() - execute_timeout)
+			OR greatest(h.claimed_at, h.acked_at) > clock_timestamp()
+		ORDER BY h.process_id, h.task_id LIMIT amoro_meta.sweep_batch()
+	LOOP
+		IF target.is_ahead THEN
+			PERFORM amoro_meta.redate_task(target.process_id, target.task_id, target.attempt);
+		ELSIF amoro_meta.reset_task(target.process_id, target.task_id, target.attempt) THEN
+			reset := reset + 1;
+		END IF;
+	END LOOP;
 	RETURN reset;
 END;
 $$;
