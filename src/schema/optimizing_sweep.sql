@@ -226,9 +226,14 @@ COMMENT ON FUNCTION reset_tasks() IS
 REVOKE ALL ON FUNCTION reset_tasks() FROM PUBLIC;
 
 -- Planned ones from the floor on, which follows; then those that are handed out, by their seats.
+-- A batch is small and its process may be most of the table, which the planner takes for a reason to read all of it.
 CREATE FUNCTION amoro_meta.cancel_tasks(process_id bigint, task_limit integer) RETURNS integer
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
+	SET enable_seqscan = off
+	SET enable_hashjoin = off
+	SET enable_mergejoin = off
+	SET jit = off
 	AS $$
 DECLARE
 	cancelled integer;
@@ -312,10 +317,13 @@ COMMENT ON FUNCTION settle_processes() IS
 	'whose last tasks have ended; returns how much it did. Errors: 25006';
 REVOKE ALL ON FUNCTION settle_processes() FROM PUBLIC;
 
+-- Here and below: a batch is small, whatever share of the table it is.
 -- Task ids have no gaps, so each call knows where the one before has stopped.
 CREATE FUNCTION amoro_meta.purge_process(process amoro_meta.process, task_limit integer) RETURNS boolean
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
+	SET enable_seqscan = off
+	SET jit = off
 	AS $$
 DECLARE
 	rest integer := greatest(process.task_count - task_limit, 0);
@@ -343,6 +351,8 @@ REVOKE ALL ON FUNCTION amoro_meta.purge_process(amoro_meta.process, integer) FRO
 CREATE FUNCTION purge_history() RETURNS bigint
 	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
+	SET enable_seqscan = off
+	SET jit = off
 	AS $$
 DECLARE
 	batch integer := amoro_meta.sweep_batch();

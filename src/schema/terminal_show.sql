@@ -133,8 +133,9 @@ CREATE FUNCTION amoro_meta.show_optimizers(group_name text, OUT columns text[], 
 	SELECT ARRAY['optimizer_id', 'group', 'container', 'threads', 'memory_mb', 'draining', 'registered_at', 'touched_at'],
 		jsonb_agg(jsonb_build_array(o.optimizer_id, o.group_name, o.container_name, o.thread_count, o.memory_mb, o.draining,
 									o.registered_at, o.touched_at))
-	FROM (SELECT o.* FROM amoro_meta.optimizer o WHERE o.group_name = coalesce(show_optimizers.group_name, o.group_name)
-		  ORDER BY o.group_name, o.optimizer_id LIMIT 1001) o
+	FROM ((SELECT o.* FROM amoro_meta.optimizer o WHERE o.group_name = show_optimizers.group_name ORDER BY o.optimizer_id LIMIT 1001)
+		  UNION ALL
+		  (SELECT o.* FROM amoro_meta.optimizer o WHERE show_optimizers.group_name IS NULL ORDER BY o.group_name, o.optimizer_id LIMIT 1001)) o
 	$$;
 COMMENT ON FUNCTION amoro_meta.show_optimizers(text) IS 'show optimizers [in group]';
 REVOKE ALL ON FUNCTION amoro_meta.show_optimizers(text) FROM PUBLIC;
