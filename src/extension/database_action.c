@@ -137,6 +137,15 @@ require_no_procedure_below(const Procedure *procedure)
 		raise_database_in_transition(procedure->database_name, result_bigint(0, 1));
 }
 
+/* Views elsewhere must not lose their tables without being asked about. */
+static void
+require_no_view_elsewhere(const Procedure *procedure)
+{
+	SqlArgument id = sql_bigint(procedure->object_id);
+
+	procedure_sql("SELECT amoro_meta.refuse_views_elsewhere($1)", SPI_OK_SELECT, 1, &id);
+}
+
 /* One marker for all: readers of any table in the database see it. */
 ActionResult
 database_drop_mark(Procedure *procedure)
@@ -147,6 +156,7 @@ database_drop_mark(Procedure *procedure)
 
 	database_require_normal(procedure->object_id, procedure->database_name);
 	require_no_procedure_below(procedure);
+	require_no_view_elsewhere(procedure);
 	if (!argument_boolean(procedure, "cascade"))
 		database_require_empty(procedure->object_id, procedure->catalog_name, procedure->database_name);
 	procedure_sql("UPDATE amoro_meta.database SET state = 'pre_drop', procedure_id = $2 WHERE database_id = $1",
@@ -170,6 +180,7 @@ ActionResult
 database_drop_begin(Procedure *procedure)
 {
 	lock_marked_database(procedure);
+	require_no_view_elsewhere(procedure);
 	if (!argument_boolean(procedure, "cascade"))
 		database_require_empty(procedure->object_id, procedure->catalog_name, procedure->database_name);
 	(void) drop_some_content(procedure);

@@ -15,6 +15,7 @@ static const DatabaseContent contents[] = {
 	{"device", device_find_one, device_drop_some},
 	{"partition", NULL, partition_drop_some},
 	{"template", template_find_one, template_drop_some},
+	{"time to live", NULL, ttl_drop_some},
 };
 
 /*

@@ -33,6 +33,8 @@ extern int	table_drop_some(const Procedure *procedure, int limit, ChangeList *ch
 /* device_batch.c */
 extern char *device_find_one(int64 database_id);
 extern int	device_drop_some(const Procedure *procedure, int limit, ChangeList *changes);
+/* ttl_action.c */
+extern int	ttl_drop_some(const Procedure *procedure, int limit, ChangeList *changes);
 
 /* partition_action.c */
 extern int	partition_drop_some(const Procedure *procedure, int limit, ChangeList *changes);

@@ -188,8 +188,11 @@ definition_read(const JsonPlace *document)
 	return definition;
 }
 
-static void
-write_properties(JsonbParseState **state, const List *properties)
+/*
+ * properties_write writes them as a member of an object in the making.
+ */
+void
+properties_write(JsonbParseState **state, const List *properties)
 {
 	ListCell   *cell;
 
@@ -248,7 +251,7 @@ definition_write(const Definition *definition)
 		json_write_integer(&state, "ttl", definition->ttl);
 	partitioning_write(&state, definition->partitioning);
 	write_primary_key(&state, definition->primary_key);
-	write_properties(&state, definition->properties);
+	properties_write(&state, definition->properties);
 	document = JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_OBJECT, NULL));
 	if (VARSIZE(document) > MAX_DEFINITION_SIZE)
 		ereport(ERROR,

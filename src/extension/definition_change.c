@@ -23,8 +23,9 @@ typedef struct Change
 	void		(*apply) (const JsonPlace *change, Definition *definition);
 } Change;
 
-static char *
-read_column_name(const JsonPlace *place, const char *name, const List *siblings)
+/* See definition_parts.h. */
+char *
+column_new_name(const JsonPlace *place, const char *name, const List *siblings)
 {
 	const char *problem = object_name_problem(name);
 
@@ -46,13 +47,30 @@ add_column(const JsonPlace *change, Definition *definition)
 
 	if (path.parent != NULL && path.parent->kind != ICEBERG_STRUCT)
 		json_refuse(&column, "type %s has no columns of its own", iceberg_type_name(path.parent));
-	field->name = read_column_name(&column, path.name, *path.siblings);
+	field->name = column_new_name(&column, path.name, *path.siblings);
 	field->type = iceberg_type_read(&type);
 	field->comment = json_optional_string(change, "comment");
 	/* the rows that are there have no value for it */
 	if (json_member(change, "required", &member) && json_boolean(&member))
 		json_refuse(&member, "a column that is added cannot be required");
 	*path.siblings = lappend(*path.siblings, field);
+}
+
+static void
+remove_field(const JsonPlace *place, Definition *definition, List **siblings, IcebergField *field)
+{
+	if (list_length(*siblings) == 1)
+		json_refuse(place, "column \"%s\" is the only one", json_excerpt(field->name));
+	if (column_is_used(definition, field))
+		json_refuse(place, "column \"%s\" is part of the partitioning or of the primary key", json_excerpt(field->name));
+	*siblings = list_delete_ptr(*siblings, field);
+}
+
+/* See definition_parts.h. */
+void
+column_drop(const JsonPlace *place, Definition *definition, IcebergField *field)
+{
+	remove_field(place, definition, &definition->columns, field);
 }
 
 static void
@@ -63,11 +81,7 @@ drop_column(const JsonPlace *change, Definition *definition)
 
 	if (path.parent != NULL && path.parent->kind != ICEBERG_STRUCT)
 		json_refuse(&column, "the \"%s\" of a %s cannot be dropped", path.name, iceberg_type_name(path.parent));
-	if (list_length(*path.siblings) == 1)
-		json_refuse(&column, "column \"%s\" is the only one", json_excerpt(path.name));
-	if (column_is_used(definition, path.field))
-		json_refuse(&column, "column \"%s\" is part of the partitioning or of the primary key", json_excerpt(path.name));
-	*path.siblings = list_delete_ptr(*path.siblings, path.field);
+	remove_field(&column, definition, path.siblings, path.field);
 }
 
 static void
@@ -79,7 +93,18 @@ rename_column(const JsonPlace *change, Definition *definition)
 
 	if (path.parent != NULL && path.parent->kind != ICEBERG_STRUCT)
 		json_refuse(&column, "the \"%s\" of a %s cannot be renamed", path.name, iceberg_type_name(path.parent));
-	path.field->name = read_column_name(&new_name, json_string(&new_name), *path.siblings);
+	path.field->name = column_new_name(&new_name, json_string(&new_name), *path.siblings);
+}
+
+/* See definition_parts.h. */
+void
+column_retype(const JsonPlace *place, IcebergField *field, IcebergType *type)
+{
+	if (!iceberg_type_can_become(field->type, type))
+		json_refuse(place, "column \"%s\" of type %s cannot become %s: only int to long, float to double and a wider "
+					"decimal of the same scale are possible", json_excerpt(field->name),
+					iceberg_type_name(field->type), iceberg_type_name(type));
+	field->type = type;
 }
 
 static void
@@ -90,14 +115,10 @@ retype_column(const JsonPlace *change, Definition *definition)
 	ColumnPath	path = column_path_existing(&column, definition);
 	IcebergType *new_type = iceberg_type_read(&type);
 
-	if (!iceberg_type_can_become(path.field->type, new_type))
-		json_refuse(&type, "column \"%s\" of type %s cannot become %s: only int to long, float to double and a wider "
-					"decimal of the same scale are possible", json_excerpt(path.name),
-					iceberg_type_name(path.field->type), iceberg_type_name(new_type));
 	/* the key of a map is compared: files with either type must agree on what is equal */
 	if (path.parent != NULL && path.parent->kind == ICEBERG_MAP && strcmp(path.name, "key") == 0)
 		json_refuse(&column, "the type of a map's key cannot change");
-	path.field->type = new_type;
+	column_retype(&type, path.field, new_type);
 }
 
 static void
@@ -166,6 +187,21 @@ find_change(const JsonPlace *change)
 				"set_properties, remove_properties, set_ttl or unset_ttl", json_excerpt(operation));
 }
 
+/* See definition_parts.h. */
+int
+changes_count(const JsonPlace *list, const Jsonb *changes)
+{
+	int			size = json_array_size(list);
+
+	if (size == 0)
+		json_refuse(list, "expected at least one change");
+	if (size > MAX_CHANGES)
+		json_refuse(list, "more than %d changes", MAX_CHANGES);
+	if (VARSIZE(changes) > MAX_CHANGES_SIZE)
+		json_refuse(list, "the changes have more than %d bytes", MAX_CHANGES_SIZE);
+	return size;
+}
+
 /*
  * definition_alter applies changes in order. See the header.
  */
@@ -175,14 +211,8 @@ definition_alter(Jsonb *definition_document, Jsonb *changes)
 	JsonPlace	document = json_document(definition_document);
 	JsonPlace	list = json_document(changes);
 	Definition *definition = definition_read(&document);
-	int			size = json_array_size(&list);
+	int			size = changes_count(&list, changes);
 
-	if (size == 0)
-		json_refuse(&list, "expected at least one change");
-	if (size > MAX_CHANGES)
-		json_refuse(&list, "more than %d changes", MAX_CHANGES);
-	if (VARSIZE(changes) > MAX_CHANGES_SIZE)
-		json_refuse(&list, "the changes have more than %d bytes", MAX_CHANGES_SIZE);
 	for (int i = 0; i < size; i++)
 	{
 		JsonPlace	place = json_array_item(&list, i);

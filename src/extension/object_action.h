@@ -28,6 +28,14 @@ extern ActionResult table_drop_mark(Procedure *procedure);
 extern ActionResult table_drop_commit(Procedure *procedure);
 extern void table_unmark(int64 procedure_id, ChangeList *changes);
 
+/* view_action.c; a view is renamed by table_rename_mark and table_rename_commit */
+extern ActionResult view_create_mark(Procedure *procedure);
+extern ActionResult view_create_commit(Procedure *procedure);
+extern ActionResult view_alter_mark(Procedure *procedure);
+extern ActionResult view_alter_commit(Procedure *procedure);
+extern ActionResult view_drop_mark(Procedure *procedure);
+extern ActionResult view_drop_commit(Procedure *procedure);
+
 /* object_action.c */
 extern ActionResult object_finish(Procedure *procedure);
 extern ActionResult object_undo_nothing(Procedure *procedure);

@@ -18,6 +18,7 @@
 #include "object_action.h"
 #include "procedure_machine.h"
 #include "template_action.h"
+#include "ttl_action.h"
 #include "utils/builtins.h"
 #include "utils/jsonb.h"
 #include "utils/numeric.h"
@@ -70,6 +71,34 @@ static const ProcedureStep machine[] = {
 	{"drop_table", "pre_drop", NAMED(table_drop_commit), "committed", NAMED(object_unmark),
 	true, true, "no node serves it: delete it"},
 	{"drop_table", "committed", NAMED(object_finish), PROCEDURE_DONE, NO_WAY_BACK,
+	true, false, "every node knows it"},
+
+	{"create_view", "submitted", NAMED(view_create_mark), "pre_create", NAMED(object_undo_nothing),
+	false, false, "insert the view with its marker"},
+	{"create_view", "pre_create", NAMED(view_create_commit), "committed", NAMED(object_unmark),
+	true, true, "take the marker away: the view exists"},
+	{"create_view", "committed", NAMED(object_finish), PROCEDURE_DONE, NO_WAY_BACK,
+	true, false, "every node knows it"},
+
+	{"alter_view", "submitted", NAMED(view_alter_mark), "pre_alter", NAMED(object_undo_nothing),
+	false, false, "mark the view, and its table and the other views of that where the changes reach them"},
+	{"alter_view", "pre_alter", NAMED(view_alter_commit), "committed", NAMED(object_unmark),
+	true, true, "no node has them cached: write the new definitions"},
+	{"alter_view", "committed", NAMED(object_finish), PROCEDURE_DONE, NO_WAY_BACK,
+	true, false, "every node knows it"},
+
+	{"rename_view", "submitted", NAMED(table_rename_mark), "pre_alter", NAMED(object_undo_nothing),
+	false, false, "mark the view and reserve the new name"},
+	{"rename_view", "pre_alter", NAMED(table_rename_commit), "committed", NAMED(object_unmark),
+	true, true, "no node has it cached: give it the new name"},
+	{"rename_view", "committed", NAMED(object_finish), PROCEDURE_DONE, NO_WAY_BACK,
+	true, false, "every node knows it"},
+
+	{"drop_view", "submitted", NAMED(view_drop_mark), "pre_drop", NAMED(object_undo_nothing),
+	false, false, "mark the view, and its table where it goes along"},
+	{"drop_view", "pre_drop", NAMED(view_drop_commit), "committed", NAMED(object_unmark),
+	true, true, "no node serves them: delete them"},
+	{"drop_view", "committed", NAMED(object_finish), PROCEDURE_DONE, NO_WAY_BACK,
 	true, false, "every node knows it"},
 
 	{"create_user", "submitted", NAMED(authority_commit), "committed", NAMED(authority_undo),
@@ -125,6 +154,16 @@ static const ProcedureStep machine[] = {
 	{"revoke_privilege", "submitted", NAMED(authority_commit), "committed", NAMED(authority_undo),
 	false, true, "take the privileges away"},
 	{"revoke_privilege", "committed", NAMED(object_finish), PROCEDURE_DONE, NO_WAY_BACK,
+	true, false, "every node knows it"},
+
+	{"set_ttl", "submitted", NAMED(ttl_commit), "committed", NAMED(object_undo_nothing),
+	false, true, "write the value"},
+	{"set_ttl", "committed", NAMED(object_finish), PROCEDURE_DONE, NO_WAY_BACK,
+	true, false, "every node knows it"},
+
+	{"unset_ttl", "submitted", NAMED(ttl_commit), "committed", NAMED(object_undo_nothing),
+	false, true, "take the value away"},
+	{"unset_ttl", "committed", NAMED(object_finish), PROCEDURE_DONE, NO_WAY_BACK,
 	true, false, "every node knows it"},
 
 	{"create_devices", "submitted", NAMED(device_create_mark), "pre_create", NAMED(object_undo_nothing),
@@ -298,6 +337,12 @@ find_argument(const Procedure *procedure, const char *name)
 	if (!JB_ROOT_IS_OBJECT(procedure->arguments))
 		return NULL;
 	return getKeyJsonValueFromContainer(&procedure->arguments->root, name, strlen(name), NULL);
+}
+
+bool
+argument_has(const Procedure *procedure, const char *name)
+{
+	return find_argument(procedure, name) != NULL;
 }
 
 static JsonbValue *

@@ -84,6 +84,7 @@ extern void change_list_add(ChangeList *list, MetadataChange change);
 extern void procedure_append_list(Procedure *procedure, ChangeList *list);
 
 /* Members of the arguments; each raises 42P17 when the member is missing or of another type: the row is unreadable. */
+extern bool argument_has(const Procedure *procedure, const char *name);
 extern int64 argument_bigint(const Procedure *procedure, const char *name);
 extern bool argument_boolean(const Procedure *procedure, const char *name);
 extern char *argument_text(const Procedure *procedure, const char *name);

@@ -206,6 +206,7 @@ CREATE VIEW amoro_meta.ams_table AS
 		LEFT JOIN amoro_meta.ams_catalog c ON c.catalog_name = i.catalog_name
 		LEFT JOIN amoro_meta.database d ON d.catalog_id = c.catalog_id AND d.database_name = i.database_name
 		LEFT JOIN amoro_meta.table_metadata t ON t.database_id = d.database_id AND t.table_name = i.table_name
+			AND t.relation_kind = 'table'
 		LEFT JOIN amoro_meta.listed_table l ON l.catalog_id = c.catalog_id AND l.database_name = i.database_name AND l.table_name = i.table_name;
 COMMENT ON VIEW amoro_meta.ams_table IS 'tables of an AMS, and what import_ams() does about each';
 

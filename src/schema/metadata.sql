@@ -2,20 +2,41 @@
 
 -- The documents that nodes serve are built here, so that all nodes of whatever version serve the same.
 CREATE FUNCTION amoro_meta.table_document(catalog_name text, database_name text, table_name text, table_id bigint,
-										  version bigint, definition jsonb) RETURNS text
+										  version bigint, definition jsonb, database_ttl_ms bigint) RETURNS text
 	LANGUAGE sql STABLE PARALLEL SAFE
 	RETURN json_build_object('catalog', catalog_name, 'database', database_name, 'table', table_name, 'table_id', table_id,
-							 'version', version, 'definition', definition)::text;
-COMMENT ON FUNCTION amoro_meta.table_document(text, text, text, bigint, bigint, jsonb) IS 'what a node serves of a table';
-REVOKE ALL ON FUNCTION amoro_meta.table_document(text, text, text, bigint, bigint, jsonb) FROM PUBLIC;
+							 'version', version, 'relation_kind', 'table', 'ttl_ms', coalesce((definition->'ttl')::bigint, database_ttl_ms), 'definition', definition)::text;
+COMMENT ON FUNCTION amoro_meta.table_document(text, text, text, bigint, bigint, jsonb, bigint) IS 'what a node serves of a table';
+REVOKE ALL ON FUNCTION amoro_meta.table_document(text, text, text, bigint, bigint, jsonb, bigint) FROM PUBLIC;
+
+-- Looked up one by one: views are few beside tables, and no load of all tables is to join them with themselves.
+CREATE FUNCTION amoro_meta.view_document(catalog_name text, database_name text, view_name text, view_id bigint, version bigint,
+										 definition jsonb, base_id bigint) RETURNS text
+	LANGUAGE plpgsql STABLE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	base record;
+BEGIN
+	SELECT b.table_id, b.table_name, b.definition, d.database_name, d.ttl_ms INTO base
+		FROM amoro_meta.table_metadata b JOIN amoro_meta.database d USING (database_id) WHERE b.table_id = view_document.base_id;
+	RETURN json_build_object('catalog', catalog_name, 'database', database_name, 'table', view_name, 'table_id', view_id, 'version', version,
+		'relation_kind', 'view', 'ttl_ms', coalesce((definition->'ttl')::bigint, (base.definition->'ttl')::bigint, base.ttl_ms),
+		'definition', definition || jsonb_build_object('columns', amoro_meta.view_columns(definition, base.definition),
+			'base', jsonb_build_object('database', base.database_name, 'table', base.table_name, 'table_id', base.table_id)))::text;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.view_document(text, text, text, bigint, bigint, jsonb, bigint) IS
+	'what a node serves of a view: it is found among the tables, and says its table and the columns as they are now';
+REVOKE ALL ON FUNCTION amoro_meta.view_document(text, text, text, bigint, bigint, jsonb, bigint) FROM PUBLIC;
 
 CREATE FUNCTION amoro_meta.database_document(catalog_name text, database_name text, database_id bigint, version bigint,
-											 properties jsonb) RETURNS text
+											 properties jsonb, ttl_ms bigint) RETURNS text
 	LANGUAGE sql STABLE PARALLEL SAFE
 	RETURN json_build_object('catalog', catalog_name, 'database', database_name, 'database_id', database_id, 'version', version,
-							 'properties', properties)::text;
-COMMENT ON FUNCTION amoro_meta.database_document(text, text, bigint, bigint, jsonb) IS 'what a node serves of a database';
-REVOKE ALL ON FUNCTION amoro_meta.database_document(text, text, bigint, bigint, jsonb) FROM PUBLIC;
+							 'ttl_ms', ttl_ms, 'properties', properties)::text;
+COMMENT ON FUNCTION amoro_meta.database_document(text, text, bigint, bigint, jsonb, bigint) IS 'what a node serves of a database';
+REVOKE ALL ON FUNCTION amoro_meta.database_document(text, text, bigint, bigint, jsonb, bigint) FROM PUBLIC;
 
 CREATE FUNCTION amoro_meta.catalog_document(catalog_name text, catalog_id bigint, metastore text, properties jsonb) RETURNS text
 	LANGUAGE sql STABLE PARALLEL SAFE
@@ -28,14 +49,18 @@ REVOKE ALL ON FUNCTION amoro_meta.catalog_document(text, bigint, text, jsonb) FR
 CREATE VIEW amoro_meta.table_object AS
 	SELECT 'table' AS kind, c.catalog_name, d.database_name, t.table_name AS object_name, t.table_id AS object_id,
 		CASE WHEN d.state IN ('pre_create', 'pre_drop') THEN d.state ELSE t.state END AS state, t.version,
-		amoro_meta.table_document(c.catalog_name, d.database_name, t.table_name, t.table_id, t.version, t.definition) AS document
+		CASE t.relation_kind WHEN 'view' THEN
+			amoro_meta.view_document(c.catalog_name, d.database_name, t.table_name, t.table_id, t.version, t.definition, t.base_id)
+		ELSE
+			amoro_meta.table_document(c.catalog_name, d.database_name, t.table_name, t.table_id, t.version, t.definition, d.ttl_ms)
+		END AS document
 	FROM amoro_meta.catalog c JOIN amoro_meta.database d ON d.catalog_id = c.catalog_id
 		JOIN amoro_meta.table_metadata t ON t.database_id = d.database_id;
 COMMENT ON VIEW amoro_meta.table_object IS 'tables as nodes load them';
 
 CREATE VIEW amoro_meta.database_object AS
 	SELECT 'database' AS kind, c.catalog_name, d.database_name, '' AS object_name, d.database_id AS object_id, d.state, d.version,
-		amoro_meta.database_document(c.catalog_name, d.database_name, d.database_id, d.version, d.properties) AS document
+		amoro_meta.database_document(c.catalog_name, d.database_name, d.database_id, d.version, d.properties, d.ttl_ms) AS document
 	FROM amoro_meta.catalog c JOIN amoro_meta.database d ON d.catalog_id = c.catalog_id;
 COMMENT ON VIEW amoro_meta.database_object IS 'databases as nodes load them';
 

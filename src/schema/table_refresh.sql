@@ -110,7 +110,7 @@ CREATE FUNCTION amoro_meta.stale_runtimes(after_id bigint, page_size integer, OU
 	-- what is compared first stands in the rows themselves: no definition is read but where something is different
 	SELECT count(*), max(p.table_id), array_agg(DISTINCT p.table_id) FILTER (WHERE CASE
 			WHEN coalesce(t.table_id, l.table_id) IS NULL THEN true
-			WHEN t.state = 'pre_create' THEN false
+			WHEN t.state = 'pre_create' OR t.relation_kind = 'view' THEN false
 			WHEN r.table_id IS NULL THEN
 				amoro_meta.is_optimized(coalesce(l.format, t.definition->>'format'), c.properties, coalesce(l.properties, t.definition->'properties'))
 			WHEN r.defaults_version <> c.defaults_version THEN true

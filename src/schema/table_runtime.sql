@@ -76,6 +76,7 @@ CREATE VIEW amoro_meta.runtime_source AS
 	SELECT t.table_id, c.catalog_name, d.database_name, t.table_name, t.definition->>'format' AS format, t.version,
 		c.properties AS catalog_properties, t.definition->'properties' AS properties, c.defaults_version
 	FROM amoro_meta.table_metadata t JOIN amoro_meta.database d USING (database_id) JOIN amoro_meta.catalog c USING (catalog_id)
+	WHERE t.relation_kind = 'table'
 	UNION ALL
 	SELECT t.table_id, c.catalog_name, t.database_name, t.table_name, t.format, NULL,
 		c.properties, t.properties, c.defaults_version

@@ -76,7 +76,7 @@ CREATE FUNCTION amoro_meta.show_tables(catalog_name text, database_name text, OU
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 	SELECT ARRAY['table', 'format'], jsonb_agg(jsonb_build_array(t.table_name, t.format))
-	FROM (SELECT t.table_name, t.definition->>'format' AS format
+	FROM (SELECT t.table_name, CASE t.relation_kind WHEN 'view' THEN 'view' ELSE t.definition->>'format' END AS format
 		  FROM amoro_meta.table_metadata t JOIN amoro_meta.database d USING (database_id) JOIN amoro_meta.catalog c USING (catalog_id)
 		  WHERE c.catalog_name = show_tables.catalog_name AND d.database_name = show_tables.database_name
 			AND t.state <> 'pre_create' AND d.state <> 'pre_create'
@@ -97,8 +97,10 @@ DECLARE
 	definition jsonb;
 BEGIN
 	columns := ARRAY['column', 'type', 'required', 'comment', 'partitioned_by'];
-	SELECT t.definition INTO definition
-		FROM amoro_meta.table_metadata t JOIN amoro_meta.database d USING (database_id) JOIN amoro_meta.catalog c USING (catalog_id)
+	SELECT CASE t.relation_kind WHEN 'view' THEN jsonb_build_object('columns', amoro_meta.view_columns(t.definition, b.definition))
+			ELSE t.definition END INTO definition
+		FROM amoro_meta.table_metadata t JOIN amoro_meta.database d ON d.database_id = t.database_id JOIN amoro_meta.catalog c USING (catalog_id)
+			LEFT JOIN amoro_meta.table_metadata b ON b.table_id = t.base_id
 		WHERE c.catalog_name = describe_table.catalog_name AND d.database_name = describe_table.database_name
 			AND t.table_name = describe_table.table_name AND t.state <> 'pre_create' AND d.state <> 'pre_create';
 	IF NOT FOUND THEN
