@@ -219,4 +219,5 @@ CALL pg_temp.run($$drop_database('lake', 'd', cascade => true)$$);
 -- nothing is left
 SELECT (SELECT count(*) FROM amoro_meta.table_metadata), (SELECT count(*) FROM amoro_meta.procedure_claim);
 SET client_min_messages = warning;
+DROP VIEW pg_temp.told, pg_temp.shown;
 DROP EXTENSION amoro_meta;

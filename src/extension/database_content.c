@@ -12,6 +12,7 @@ PG_FUNCTION_INFO_V1(amoro_meta_require_empty_database);
 
 static const DatabaseContent contents[] = {
 	{"table", table_find_one, table_drop_some},
+	{"view", view_find_one, NULL},
 	{"device", device_find_one, device_drop_some},
 	{"partition", NULL, partition_drop_some},
 	{"template", template_find_one, template_drop_some},
@@ -47,7 +48,7 @@ database_drop_some(const Procedure *procedure, int limit, ChangeList *changes)
 	int			count = 0;
 
 	for (int i = 0; i < lengthof(contents) && count < limit; i++)
-		count += contents[i].drop_some(procedure, limit - count, changes);
+		count += contents[i].drop_some == NULL ? 0 : contents[i].drop_some(procedure, limit - count, changes);
 	return count;
 }
 

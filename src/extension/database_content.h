@@ -16,7 +16,7 @@ typedef struct DatabaseContent
 	/*
 	 * Deletes at most limit rows of the database that the procedure drops, in an order of its own, and returns how many;
 	 * 0: none is left. No node serves anything of the database by then, and its own change follows: a change is for those
-	 * who want to know more (where the files of a table are), not for caches.
+	 * who want to know more (where the files of a table are), not for caches. No function: another line deletes it.
 	 */
 	int			(*drop_some) (const Procedure *procedure, int limit, ChangeList *changes);
 } DatabaseContent;
@@ -26,8 +26,9 @@ extern void database_require_empty(int64 database_id, const char *catalog_name, 
 /* Deletes at most limit rows of what hangs on the database of the procedure; returns how many, 0: none is left. */
 extern int database_drop_some(const Procedure *procedure, int limit, ChangeList *changes);
 
-/* table_action.c */
+/* table_action.c; views are dropped with the tables */
 extern char *table_find_one(int64 database_id);
+extern char *view_find_one(int64 database_id);
 extern int	table_drop_some(const Procedure *procedure, int limit, ChangeList *changes);
 
 /* device_batch.c */

@@ -189,16 +189,29 @@ table_drop_commit(Procedure *procedure)
 	return ACTION_NEXT;
 }
 
+/* Some table or view of a database, for a message; NULL: there is none. */
+static char *
+find_one(int64 database_id, const char *relation_kind)
+{
+	SqlArgument arguments[] = {sql_bigint(database_id), sql_text(relation_kind)};
+
+	if (procedure_sql("SELECT table_name FROM amoro_meta.table_metadata WHERE database_id = $1 AND relation_kind = $2 LIMIT 1",
+					  SPI_OK_SELECT, lengthof(arguments), arguments) == 0)
+		return NULL;
+	return result_text(0, 1);
+}
+
 /* See database_content.h. */
 char *
 table_find_one(int64 database_id)
 {
-	SqlArgument id = sql_bigint(database_id);
+	return find_one(database_id, "table");
+}
 
-	if (procedure_sql("SELECT table_name FROM amoro_meta.table_metadata WHERE database_id = $1 LIMIT 1",
-					  SPI_OK_SELECT, 1, &id) == 0)
-		return NULL;
-	return result_text(0, 1);
+char *
+view_find_one(int64 database_id)
+{
+	return find_one(database_id, "view");
 }
 
 /* Deletes the next tables and views of a database and logs each, with what whoever removes the files needs. */

@@ -210,7 +210,9 @@ BEGIN
 		SELECT c.procedure_id INTO other_procedure_id FROM amoro_meta.procedure_claim c
 			WHERE c.object_kind = claim_name.object_kind AND c.catalog_name = claim_name.catalog_name
 				AND c.database_name = claim_name.database_name AND c.object_name = claim_name.object_name;
-		IF FOUND THEN
+		IF other_procedure_id = procedure_id THEN
+			RETURN;
+		ELSIF FOUND THEN
 			PERFORM amoro_meta.raise_in_transition(object_kind,
 				amoro_meta.quoted_name(catalog_name, database_name, object_name), other_procedure_id);
 		END IF;

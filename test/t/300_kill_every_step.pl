@@ -1,4 +1,4 @@
-# P01 (KillEveryStep): the server is killed at every step of the procedures of databases, tables, users, roles and privileges.
+# P01 (KillEveryStep): the server is killed at every step of the procedures of databases, tables, views and times to live.
 use strict;
 use warnings;
 use KillEveryStep qw(kill_every_step);

@@ -1,4 +1,4 @@
-# P01 (KillEveryStep): the server is killed at every step of the procedures of devices, templates, buckets, partitions and nodes.
+# P01 (KillEveryStep): the server is killed at every step of the procedures of devices, templates and nodes.
 use strict;
 use warnings;
 use KillEveryStep qw(kill_every_step);

@@ -95,6 +95,85 @@ my @operations = (
 		seen => q{NOT EXISTS (SELECT FROM tables WHERE table_name = 'NAME')}
 	},
 	{
+		name => 'create_view',
+		before => [qq{create_table('c', 'd', 'NAME', $columns)}],
+		call => q{create_view('c', 'd', 'NAME_v', '{"base": {"table": "NAME"}, "columns": ["a"]}')},
+		look => [ [ '/v1/tables/c/d/NAME_v', 404, qr/"relation_kind" ?: ?"view"/ ] ],
+		seen => q{EXISTS (SELECT FROM views WHERE view_name = 'NAME_v' AND state = 'normal')}
+	},
+	{
+		# a type goes from the view to its table, and to another view of that
+		name => 'retype_column_of_view',
+		before => [ qq{create_table('c', 'd', 'NAME', $columns)}, q{create_view('c', 'd', 'NAME_v', '{"base": {"table": "NAME"}}')},
+			q{create_view('c', 'e', 'NAME_w', '{"base": {"database": "d", "table": "NAME"}, "columns": ["a"]}')} ],
+		call => q{alter_view('c', 'd', 'NAME_v', '[{"op": "retype_column", "column": "a", "type": "long"}]', cascade => true)},
+		look => [ map { [ "/v1/tables/c/$_", qr/"type": ?"int"/, qr/"type": ?"long"/ ] } 'd/NAME', 'd/NAME_v', 'e/NAME_w' ]
+	},
+	{
+		name => 'add_column_to_view_and_table',
+		before => [ qq{create_table('c', 'd', 'NAME', $columns)}, q{create_view('c', 'd', 'NAME_v', '{"base": {"table": "NAME"}}')} ],
+		call => q{alter_view('c', 'd', 'NAME_v', '[{"op": "add_column", "column": "fresh", "type": "date"}]', cascade => true)},
+		look => [ map { [ "/v1/tables/c/d/$_", qr/"b"(?!.*"fresh")/, qr/"fresh"/ ] } 'NAME', 'NAME_v' ]
+	},
+	{
+		name => 'rename_column_of_view',
+		before => [ qq{create_table('c', 'd', 'NAME', $columns)}, q{create_view('c', 'd', 'NAME_v', '{"base": {"table": "NAME"}}')} ],
+		call => q{alter_view('c', 'd', 'NAME_v', '[{"op": "rename_column", "column": "a", "new_name": "fresh"}]')},
+		look => [ [ '/v1/tables/c/d/NAME_v', qr/"name": ?"a"/, qr/"name": ?"fresh"/ ] ]
+	},
+	{
+		name => 'rename_view',
+		before => [ qq{create_table('c', 'd', 'NAME', $columns)}, q{create_view('c', 'd', 'NAME_v', '{"base": {"table": "NAME"}}')} ],
+		call => q{rename_view('c', 'd', 'NAME_v', 'e', 'NAME_w')},
+		look => [ [ '/v1/tables/c/d/NAME_v', qr/"view"/, 404 ], [ '/v1/tables/c/e/NAME_w', 404, qr/"view"/ ] ]
+	},
+	{
+		# what a view says of its table changes with that
+		name => 'rename_table_under_view',
+		before => [ qq{create_table('c', 'd', 'NAME', $columns)}, q{create_view('c', 'e', 'NAME_v', '{"base": {"database": "d", "table": "NAME"}}')} ],
+		call => q{rename_table('c', 'd', 'NAME', 'd', 'NAME_new')},
+		look => [ [ '/v1/tables/c/e/NAME_v', qr/"table": ?"NAME"/, qr/"table": ?"NAME_new"/ ] ]
+	},
+	{
+		# one that shows only a part of its table leaves it
+		name => 'drop_view',
+		before => [ qq{create_table('c', 'd', 'NAME', $columns)}, q{create_view('c', 'd', 'NAME_v', '{"base": {"table": "NAME"}, "columns": ["a"]}')} ],
+		call => q{drop_view('c', 'd', 'NAME_v', cascade => true)},
+		look => [ [ '/v1/tables/c/d/NAME_v', qr/"view"/, 404 ] ],
+		seen => q{EXISTS (SELECT FROM tables WHERE table_name = 'NAME')}
+	},
+	{
+		name => 'drop_view_of_all',
+		before => [ qq{create_table('c', 'd', 'NAME', $columns)}, q{create_view('c', 'd', 'NAME_v', '{"base": {"table": "NAME"}}')} ],
+		call => q{drop_view('c', 'd', 'NAME_v', cascade => true)},
+		look => [ [ '/v1/tables/c/d/NAME_v', qr/"view"/, 404 ], [ '/v1/tables/c/d/NAME', qr/"NAME"/, 404 ] ]
+	},
+	{
+		name => 'drop_table_with_views',
+		before => [ qq{create_table('c', 'd', 'NAME', $columns)}, q{create_view('c', 'e', 'NAME_v', '{"base": {"database": "d", "table": "NAME"}}')} ],
+		call => q{drop_table('c', 'd', 'NAME', cascade => true)},
+		look => [ [ '/v1/tables/c/d/NAME', qr/"NAME"/, 404 ], [ '/v1/tables/c/e/NAME_v', qr/"view"/, 404 ] ]
+	},
+	{
+		name => 'set_ttl_of_table',
+		before => [ qq{create_table('c', 'd', 'NAME', $columns)}, q{create_view('c', 'e', 'NAME_v', '{"base": {"database": "d", "table": "NAME"}}')} ],
+		call => q{set_ttl('c', 'd', '5 s', table_name => 'NAME')},
+		look => [ map { [ "/v1/tables/c/$_", qr/"ttl_ms" ?: ?null/, qr/"ttl_ms" ?: ?5000/ ] } 'd/NAME', 'e/NAME_v' ]
+	},
+	{
+		name => 'unset_ttl_of_table',
+		before => [ qq{create_table('c', 'd', 'NAME', $columns)}, q{set_ttl('c', 'd', '5 s', table_name => 'NAME')} ],
+		call => q{unset_ttl('c', 'd', table_name => 'NAME')},
+		look => [ [ '/v1/tables/c/d/NAME', qr/"ttl_ms" ?: ?5000/, qr/"ttl_ms" ?: ?null/ ] ]
+	},
+	{
+		# whatever is in the database inherits it
+		name => 'set_ttl_of_database',
+		before => [ q{create_database('c', 'NAME')}, qq{create_table('c', 'NAME', 't', $columns)} ],
+		call => q{set_ttl('c', 'NAME', '5 s')},
+		look => [ [ '/v1/tables/c/NAME/t', qr/"ttl_ms" ?: ?null/, qr/"ttl_ms" ?: ?5000/ ] ]
+	},
+	{
 		name => 'create_user',
 		call => q{create_user('NAME')},
 		look => [ [ '/v1/users/NAME', 404, qr/"user" ?: ?"NAME"/ ] ],

@@ -20,13 +20,15 @@ my @active_template = (q{set_template('lake', 'd', 'NAME', 'root.NAME')},
 my %kinds_of = (
 	'300_kill_every_step' => [ qw(
 		create_database drop_database create_table alter_table rename_table drop_table
-		create_user alter_user rename_user drop_user create_role rename_role drop_role
-		grant_role revoke_role grant_privilege revoke_privilege) ],
+		create_view alter_view rename_view drop_view set_ttl unset_ttl) ],
 	'301_kill_every_step' => [ qw(
 		create_devices alter_device drop_devices
-		create_template alter_template set_template activate_template deactivate_template unset_template drop_template
+		create_template alter_template set_template activate_template deactivate_template unset_template drop_template remove_node) ],
+	'302_kill_every_step' => [ qw(
+		create_user alter_user rename_user drop_user create_role rename_role drop_role
+		grant_role revoke_role grant_privilege revoke_privilege
 		create_service_buckets balance_buckets drop_service_buckets
-		create_partitions move_partition balance_partitions drop_partitions remove_node) ]);
+		create_partitions move_partition balance_partitions drop_partitions) ]);
 
 # For each kind: what must be there before (procedures, then other SQL), how it is submitted, what is true only after it is done, which changes an undo
 # logs. NAME is new in every round.
@@ -61,6 +63,43 @@ my %scenario = (
 		before => [qq{create_table('lake', 'd', 'NAME', $definition)}],
 		submit => q{drop_table('lake', 'd', 'NAME')},
 		done => q{NOT EXISTS (SELECT FROM tables WHERE table_name = 'NAME')}
+	},
+	create_view => {
+		before => [qq{create_table('lake', 'd', 'NAME', $definition)}],
+		submit => q{create_view('lake', 'd', 'NAME view', '{"base": {"table": "NAME"}}')},
+		done => q{EXISTS (SELECT FROM views WHERE view_name = 'NAME view')},
+		rollback => 'view rollback'
+	},
+	# its table and another view of that change with it
+	alter_view => {
+		before => [ qq{create_table('lake', 'd', 'NAME', $definition)}, q{create_view('lake', 'd', 'NAME view', '{"base": {"table": "NAME"}}')},
+			q{create_view('lake', 'e', 'NAME other', '{"base": {"database": "d", "table": "NAME"}}')} ],
+		submit => q{alter_view('lake', 'd', 'NAME view', '[{"op": "retype_column", "column": "a", "type": "long"}]', cascade => true)},
+		done => q{(SELECT definition->'columns'->0->>'type' = 'long' FROM tables WHERE table_name = 'NAME')
+			AND (SELECT count(*) = 2 FROM views WHERE view_name LIKE 'NAME%' AND columns->0->>'type' = 'long')},
+		rollback => 'table rollback, view rollback, view rollback'
+	},
+	rename_view => {
+		before => [ qq{create_table('lake', 'd', 'NAME', $definition)}, q{create_view('lake', 'd', 'NAME view', '{"base": {"table": "NAME"}}')} ],
+		submit => q{rename_view('lake', 'd', 'NAME view', 'e', 'NAME new')},
+		done => q{(SELECT array_agg(database_name || view_name) = ARRAY['eNAME new'] FROM views WHERE view_name LIKE 'NAME%')},
+		rollback => 'view rollback, view rollback'
+	},
+	drop_view => {
+		before => [ qq{create_table('lake', 'd', 'NAME', $definition)}, q{create_view('lake', 'd', 'NAME view', '{"base": {"table": "NAME"}}')} ],
+		submit => q{drop_view('lake', 'd', 'NAME view', cascade => true)},
+		done => q{NOT EXISTS (SELECT FROM views WHERE view_name = 'NAME view') AND NOT EXISTS (SELECT FROM tables WHERE table_name = 'NAME')},
+		rollback => 'table rollback, view rollback'
+	},
+	set_ttl => {
+		before => [qq{create_table('lake', 'd', 'NAME', $definition)}],
+		submit => q{set_ttl('lake', 'd', '1 day', table_name => 'NAME')},
+		done => q{coalesce((SELECT ttl_ms = 86400000 FROM effective_ttl('lake', 'd', 'NAME')), false)}
+	},
+	unset_ttl => {
+		before => [ qq{create_table('lake', 'd', 'NAME', $definition)}, q{set_ttl('lake', 'd', '1 day', table_name => 'NAME')} ],
+		submit => q{unset_ttl('lake', 'd', table_name => 'NAME')},
+		done => q{(SELECT ttl_ms IS NULL FROM effective_ttl('lake', 'd', 'NAME'))}
 	},
 	create_user => {
 		submit => q{create_user('NAME', 'secret')},

@@ -1,0 +1,9 @@
+# P01 (KillEveryStep): the server is killed at every step of the procedures of users, roles, privileges, buckets and partitions.
+use strict;
+use warnings;
+use KillEveryStep qw(kill_every_step);
+use Test::More;
+
+kill_every_step('302_kill_every_step');
+
+done_testing();
