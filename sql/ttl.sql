@@ -97,6 +97,21 @@ SELECT * FROM effective_ttl('lake', 'db', device_path => 'root.site1.turbine7');
 CALL pg_temp.run($$unset_ttl('lake', 'db', path_pattern => 'root.site1.turbine7')$$);
 CALL pg_temp.run($$unset_ttl('lake', 'db', path_pattern => 'root.none')$$);
 SELECT * FROM effective_ttl('lake', 'db', device_path => 'root.site1.turbine7');
+-- documents of devices say it; one that has none of its own inherits it, now and later
+CALL pg_temp.run($$create_devices('lake', 'db', '[{"path": "root.site1.turbine8", "measurements": [{"name": "speed", "type": "INT32"}]},
+	{"path": "root.`a.b`.c", "measurements": [{"name": "speed", "type": "INT32"}]}, {"path": "root.site1", "measurements": [{"name": "speed", "type": "INT32"}]}]')$$);
+SELECT device_path, pg_temp.document('device', 'lake', 'db', device_path)->'ttl_ms' FROM devices ORDER BY 1;
+CALL pg_temp.run($$set_ttl('lake', 'db', '3 s', path_pattern => 'root.site1.turbine8')$$);
+SELECT device_path, pg_temp.document('device', 'lake', 'db', device_path)->'ttl_ms' FROM devices ORDER BY 1;
+CALL pg_temp.run($$unset_ttl('lake', 'db', path_pattern => 'root.**')$$);
+CALL pg_temp.run($$unset_ttl('lake', 'db', path_pattern => 'root.site1.turbine8')$$);
+SELECT device_path, pg_temp.document('device', 'lake', 'db', device_path)->'ttl_ms' FROM devices ORDER BY 1;
+SELECT object_name, document::jsonb->'ttl_ms' FROM metadata_snapshot('device') ORDER BY 1;
+CALL pg_temp.run($$drop_devices('lake', 'db', 'root.**')$$);
+-- a path of the greatest length
+CALL pg_temp.run(format($$set_ttl('lake', 'db', '5 s', path_pattern => 'root%s.**')$$, repeat('.a', 123)));
+SELECT ttl_ms, length(set_on_name) FROM effective_ttl('lake', 'db', device_path => 'root' || repeat('.a', 125));
+SELECT * FROM effective_ttl('lake', 'db', device_path => 'root' || repeat('.a', 123));
 -- another database has its own
 SELECT * FROM effective_ttl('lake', 'other', device_path => 'root.site1.turbine7');
 

@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "database_content.h"
+#include "device_path.h"
 #include "error_codes.h"
 #include "object_action.h"
 #include "procedure_sql.h"
@@ -116,21 +117,16 @@ static void
 write_to_devices(Procedure *procedure, SqlArgument ttl_ms, ChangeList *changes)
 {
 	const char *pattern = argument_text(procedure, "path_pattern");
-	size_t		length = strlen(pattern);
-	bool		has_wildcard = length > 2 && strcmp(pattern + length - 2, "**") == 0;
-	SqlArgument arguments[] = {
-		sql_bigint(argument_bigint(procedure, "database_id")), sql_text(pattern),
-		sql_text(has_wildcard ? pnstrdup(pattern, length - 2) : NULL), ttl_ms
-	};
+	SqlArgument arguments[] = {sql_bigint(argument_bigint(procedure, "database_id")), sql_text(pattern), ttl_ms};
 
 	if (ttl_ms.is_null)
 		procedure_sql("DELETE FROM amoro_meta.device_ttl WHERE database_id = $1 AND path_pattern = $2",
 					  SPI_OK_DELETE, 2, arguments);
 	else
-		procedure_sql("INSERT INTO amoro_meta.device_ttl (database_id, path_pattern, prefix, ttl_ms, version)"
-					  " VALUES ($1, $2, $3, $4, 0) ON CONFLICT (database_id, path_pattern) DO UPDATE SET ttl_ms = $4",
+		procedure_sql("INSERT INTO amoro_meta.device_ttl (database_id, path_pattern, ttl_ms)"
+					  " VALUES ($1, $2, $3) ON CONFLICT (database_id, path_pattern) DO UPDATE SET ttl_ms = $3",
 					  SPI_OK_INSERT, lengthof(arguments), arguments);
-	change_list_add(changes, ttl_change(procedure, "device", has_wildcard ? NULL : pattern));
+	change_list_add(changes, ttl_change(procedure, "device", device_path_is_pattern(pattern) ? NULL : pattern));
 	changes->changes[changes->count - 1].detail = procedure->arguments;
 }
 

@@ -303,15 +303,15 @@ REVOKE ALL ON FUNCTION drop_devices(text, text, text, boolean, uuid, interval) F
 
 -- A device has its own measurements and those of the template that is active on it.
 CREATE FUNCTION amoro_meta.device_document(catalog_name text, database_name text, device_path text, device_id bigint, version bigint,
-										   definition jsonb, template_name text, template jsonb) RETURNS text
+										   definition jsonb, ttl_ms bigint, template_name text, template jsonb) RETURNS text
 	LANGUAGE sql STABLE PARALLEL SAFE
 	RETURN json_build_object('catalog', catalog_name, 'database', database_name, 'device', device_path, 'device_id', device_id,
-		'version', version, 'aligned', definition->'aligned', 'template', template_name,
+		'version', version, 'ttl_ms', ttl_ms, 'aligned', definition->'aligned', 'template', template_name,
 		'template_measurement_count', coalesce(jsonb_array_length(template->'measurements'), 0),
 		'measurement_count', jsonb_array_length(definition->'measurements') + coalesce(jsonb_array_length(template->'measurements'), 0),
 		'measurements', (definition->'measurements') || coalesce(template->'measurements', '[]'))::text;
-COMMENT ON FUNCTION amoro_meta.device_document(text, text, text, bigint, bigint, jsonb, text, jsonb) IS 'what a node serves of a device';
-REVOKE ALL ON FUNCTION amoro_meta.device_document(text, text, text, bigint, bigint, jsonb, text, jsonb) FROM PUBLIC;
+COMMENT ON FUNCTION amoro_meta.device_document(text, text, text, bigint, bigint, jsonb, bigint, text, jsonb) IS 'what a node serves of a device';
+REVOKE ALL ON FUNCTION amoro_meta.device_document(text, text, text, bigint, bigint, jsonb, bigint, text, jsonb) FROM PUBLIC;
 
 -- The marker of a device is that of a database that comes or goes, its own, that of a pattern, or that of its template.
 CREATE VIEW amoro_meta.device_state AS
@@ -320,7 +320,8 @@ CREATE VIEW amoro_meta.device_state AS
 			ELSE coalesce(nullif(v.state, 'normal'), p.state, t.state, 'normal') END AS state,
 		CASE WHEN d.state IN ('pre_create', 'pre_drop') THEN d.procedure_id
 			ELSE coalesce(v.procedure_id, p.procedure_id, t.procedure_id) END AS procedure_id,
-		v.definition, t.template_name, t.definition AS template, greatest(v.version, t.version) AS version
+		v.definition, t.template_name, t.definition AS template, greatest(v.version, t.version) AS version,
+		coalesce((amoro_meta.device_ttl_rule(v.database_id, v.device_path)).ttl_ms, d.ttl_ms) AS ttl_ms
 	FROM amoro_meta.catalog c JOIN amoro_meta.database d ON d.catalog_id = c.catalog_id
 		JOIN amoro_meta.device v ON v.database_id = d.database_id
 		LEFT JOIN amoro_meta.template t ON t.template_id = v.template_id
@@ -349,7 +350,7 @@ COMMENT ON VIEW measurements IS
 CREATE VIEW amoro_meta.device_object AS
 	SELECT 'device' AS kind, s.catalog_name, s.database_name, s.device_path AS object_name, s.device_id AS object_id, s.state, s.version,
 		amoro_meta.device_document(s.catalog_name, s.database_name, s.device_path, s.device_id, s.version, s.definition,
-			s.template_name, s.template) AS document
+			s.ttl_ms, s.template_name, s.template) AS document
 	FROM amoro_meta.device_state s;
 COMMENT ON VIEW amoro_meta.device_object IS 'devices as nodes load them, with the marker and the document they serve';
 

@@ -5,24 +5,15 @@ CREATE TABLE amoro_meta.device_ttl
 (
 	database_id		bigint NOT NULL,
 	path_pattern	text NOT NULL,
-	-- of a pattern root.site1.**: root.site1. ; null: the pattern is the path of one device
-	prefix			text,
 	ttl_ms			bigint NOT NULL CHECK (ttl_ms > 0),
-	version			bigint NOT NULL,
 	PRIMARY KEY (database_id, path_pattern)
 );
 COMMENT ON TABLE amoro_meta.device_ttl IS 'times to live of devices, by path; the longest match counts';
 SELECT pg_catalog.pg_extension_config_dump('amoro_meta.device_ttl', '');
 
 CREATE FUNCTION amoro_meta.device_ttl_rule(database_id bigint, device_path text, OUT path_pattern text, OUT ttl_ms bigint)
-	LANGUAGE sql STABLE
-	SET search_path = pg_catalog, pg_temp
-	AS $$
-	SELECT r.path_pattern, r.ttl_ms FROM amoro_meta.device_ttl r
-	WHERE r.database_id = device_ttl_rule.database_id
-		AND (r.path_pattern = device_ttl_rule.device_path OR starts_with(device_ttl_rule.device_path, r.prefix))
-	ORDER BY r.prefix IS NOT NULL, length(r.prefix) DESC LIMIT 1
-	$$;
+	LANGUAGE c STABLE STRICT PARALLEL SAFE
+	AS 'MODULE_PATHNAME', 'amoro_meta_device_ttl_rule';
 COMMENT ON FUNCTION amoro_meta.device_ttl_rule(bigint, text) IS
 	'what is set for a device: for its path, else for the longest pattern that matches it; nulls: nothing';
 REVOKE ALL ON FUNCTION amoro_meta.device_ttl_rule(bigint, text) FROM PUBLIC;

@@ -73,7 +73,8 @@ is(finish_procedure($original, 'lake', "create_table('c', 'd', '$_', '$definitio
 is(finish_procedure($original, 'lake', $_), 'done', $_)
   for q{create_user('ann', 'correct horse')}, q{create_role('staff')}, q{grant_role('staff', 'ann')}, q{grant_privilege('{SELECT}', 'staff', 'c')},
 	q{create_device('c', 'd', 'root.site1.turbine7', '{"measurements": [{"name": "speed", "type": "FLOAT"}]}')},
-	q{create_template('c', 'd', 'pump', '{"measurements": [{"name": "flow", "type": "DOUBLE"}]}')}, q{set_template('c', 'd', 'pump', 'root.site3')};
+	q{create_template('c', 'd', 'pump', '{"measurements": [{"name": "flow", "type": "DOUBLE"}]}')}, q{set_template('c', 'd', 'pump', 'root.site3')},
+	q{create_view('c', 'd', 'shown', '{"base": {"table": "kept"}}')}, q{set_ttl('c', 'd', '1 day')}, q{set_ttl('c', 'd', '1 hour', path_pattern => 'root.site1.**')};
 $original->safe_psql('lake', <<SQL);
 SET ROLE lake_node;
 SELECT * FROM register_node('n', '$incarnation') \\gset
