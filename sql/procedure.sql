@@ -172,6 +172,14 @@ $$;
 CALL pg_temp.hold($$drop_table('lake', 'db', 'once')$$, 'pre_drop') \gset
 SELECT state, procedure_id = :id FROM tables;
 SELECT kind, state, outcome, waits_for, wait_reasons, waits_until > clock_timestamp(), deadline > clock_timestamp() + '1 min' FROM procedure_status(:id);
+-- the marker, whose it is and what it waits for; found through the indexes of markers, whatever there is besides
+SELECT m.object_kind, m.catalog_name, m.database_name, m.object_name, m.state, procedure_id = :id, procedure_kind, procedure_state, m.submitted_by = current_user::regrole,
+	since BETWEEN p.submitted_at AND clock_timestamp(), age BETWEEN '0' AND '1 min', m.waits_for, m.wait_reasons, m.waits_until > clock_timestamp()
+	FROM markers m JOIN procedures p USING (procedure_id);
+CREATE FUNCTION pg_temp.plan(statement text) RETURNS SETOF text LANGUAGE plpgsql AS $$BEGIN RETURN QUERY EXECUTE 'EXPLAIN (COSTS off) ' || statement; END$$;
+SET enable_seqscan = off;
+SELECT DISTINCT m[1] FROM pg_temp.plan('SELECT * FROM markers') p, regexp_match(p, '(\w+_procedure_id|procedure_in_flight)') m ORDER BY 1;
+RESET enable_seqscan;
 SELECT replace(pg_temp.attempt(s), :'id', 'N') FROM unnest(ARRAY[$$SELECT drop_table('lake', 'db', 'once')$$, $$SELECT drop_table('lake', 'db', 'once', if_exists => true)$$,
 	$$SELECT alter_table('lake', 'db', 'once', '[{"op": "unset_ttl"}]')$$, $$SELECT rename_table('lake', 'db', 'once', 'db', 'x')$$, $$SELECT rename_table('lake', 'db', 'x', 'db', 'once')$$,
 	$$SELECT create_table('lake', 'db', 'once', '{"format": "iceberg", "columns": [{"name": "a", "type": "int"}]}', if_not_exists => true)$$,
@@ -276,6 +284,12 @@ SELECT count(*) FROM procedures WHERE outcome IS NULL;
 SELECT count(*) FROM tables WHERE state <> 'normal';
 SELECT count(*) = max(version) AND min(version) = 1 FROM (SELECT DISTINCT version FROM amoro_meta.change) v;
 SELECT kind, in_flight, done > 0, rolled_back, quarantined, mean_time <= max_time FROM amoro_stat_procedure ORDER BY kind;
+-- and what the time went on: no state that the machine has not, all of it in the states, and what held whom up
+SELECT s.kind, k FROM amoro_stat_procedure s, jsonb_object_keys(state_seconds) k WHERE (s.kind, k) NOT IN (SELECT kind, state FROM procedure_machine);
+SELECT kind FROM amoro_stat_procedure s WHERE abs((SELECT coalesce(sum(v::numeric), 0) FROM jsonb_each(state_seconds) v (k, v))
+	- (SELECT coalesce(sum(extract(epoch FROM ended_at - submitted_at)), 0) FROM procedures p WHERE p.kind = s.kind AND last_step_at IS NOT NULL)) > 0.5;
+SELECT k, sum(v::bigint) > 0 FROM amoro_stat_procedure, jsonb_each(wait_counts) v (k, v) WHERE k <> 'retry' GROUP BY 1 ORDER BY 1;
+SELECT kind, (wait_counts->>'lease')::bigint > 0, (wait_seconds->>'lease')::numeric > 0 FROM amoro_stat_procedure WHERE kind = 'drop_table';
 
 -- who may: the functions of a kind, nothing else
 CREATE ROLE regress_amoro_reader;

@@ -212,6 +212,7 @@ SELECT h, o, pg_temp.conflict(h, o) FROM unnest(ARRAY[$$rename_table('lake', 'd'
 SELECT count(*) FROM table_runtimes;
 SELECT count(*) FROM amoro_meta.runtime_source;
 SELECT table_ids FROM amoro_meta.stale_runtimes(0, 100);
+SELECT pg_temp.attempt($$SELECT start_process('lake', 'd', 'v', 'MINOR', '[{}]')$$);
 SELECT rows FROM amoro_meta.show_tables('lake', 'd');
 SELECT rows FROM amoro_meta.describe_table('lake', 'd', 'v');
 SELECT object_name, state FROM metadata_snapshot('table') ORDER BY 1;

@@ -30,6 +30,7 @@ typedef struct Procedure
 	TimestampTz deadline;		/* DT_NOBEGIN: none yet, or past the point of no return */
 	TimestampTz not_before;		/* DT_NOBEGIN: at once */
 	int			attempts;		/* failed ones, of this step */
+	TimestampTz state_since;
 	bool		cancel_requested;
 	bool		abandoned;		/* a step failed for good: to be undone */
 	bool		holds_claims;

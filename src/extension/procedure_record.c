@@ -9,6 +9,7 @@
 #include "miscadmin.h"
 #include "procedure_record.h"
 #include "procedure_sql.h"
+#include "procedure_time.h"
 #include "shmem.h"
 
 /*
@@ -24,7 +25,7 @@ procedure_record_lock(int64 procedure_id, Procedure *procedure)
 					  " p.arguments, p.wait_version, p.deadline, p.not_before, p.cancel_requested, p.abandoned,"
 					  " EXISTS (SELECT FROM amoro_meta.procedure_claim q WHERE q.procedure_id = p.procedure_id),"
 					  " p.error_code, p.error_message, p.attempts::bigint,"
-					  " p.wait_version NOT BETWEEN 1 AND (SELECT v.version FROM amoro_meta.metadata_version v)"
+					  " p.wait_version NOT BETWEEN 1 AND (SELECT v.version FROM amoro_meta.metadata_version v), p.state_since"
 					  " FROM amoro_meta.procedure p"
 					  " WHERE p.procedure_id = $1 AND p.outcome IS NULL FOR UPDATE OF p SKIP LOCKED",
 					  SPI_OK_SELECT, 1, &id) == 0)
@@ -47,7 +48,8 @@ procedure_record_lock(int64 procedure_id, Procedure *procedure)
 		.error_code = result_text(0, 14),
 		.error_message = result_text(0, 15),
 		.attempts = (int) result_bigint(0, 16),
-		.waits_for_nothing = result_boolean(0, 17)
+		.waits_for_nothing = result_boolean(0, 17),
+		.state_since = result_timestamptz(0, 18)
 	};
 	return true;
 }
@@ -71,6 +73,12 @@ default_deadline(void)
 	return GetCurrentTimestamp() + ack_timeout_us + 2 * owed_us + 60 * USECS_PER_SEC;
 }
 
+/* The time in a state that is left; $2: the next one, $7: what it went on. */
+#define RECORD_TIME \
+	"times = CASE WHEN state = $2 THEN times ELSE times || jsonb_build_object(state," \
+	" jsonb_build_array(greatest(extract(epoch FROM clock_timestamp() - state_since), 0), $7)) END," \
+	" state_since = CASE WHEN state = $2 THEN state_since ELSE clock_timestamp() END"
+
 /*
  * procedure_record_advance writes down that the action of a step is done. Behind the point of no return there is
  * neither a deadline nor a cancellation any more.
@@ -92,13 +100,14 @@ procedure_record_advance(const Procedure *procedure, const ProcedureStep *step, 
 	SqlArgument arguments[] = {
 		sql_bigint(procedure->procedure_id), sql_text(state),
 		sql_optional_id(next->waits_for_verdict ? procedure->appended_version : 0),
-		sql_timestamptz(undoable ? deadline : DT_NOBEGIN), sql_boolean(undoable), sql_bigint(coordinator_term())
+		sql_timestamptz(undoable ? deadline : DT_NOBEGIN), sql_boolean(undoable), sql_bigint(coordinator_term()),
+		sql_text(procedure_time_cause(procedure))
 	};
 
 	procedure_sql("UPDATE amoro_meta.procedure SET state = $2, wait_version = $3, deadline = $4,"
 				  " cancel_requested = cancel_requested AND $5, not_before = NULL, attempts = 0,"
 				  " error_code = NULL, error_message = NULL, error_detail = NULL,"
-				  " last_step_at = clock_timestamp(), last_step_term = $6"
+				  " last_step_at = clock_timestamp(), last_step_term = $6, " RECORD_TIME
 				  " WHERE procedure_id = $1",
 				  SPI_OK_UPDATE, lengthof(arguments), arguments);
 }
@@ -112,7 +121,7 @@ procedure_record_end(const Procedure *procedure, const char *outcome, const char
 {
 	SqlArgument arguments[] = {
 		sql_bigint(procedure->procedure_id), sql_text(outcome), sql_text(error_code), sql_text(message),
-		sql_text(detail), sql_bigint(coordinator_term())
+		sql_text(detail), sql_bigint(coordinator_term()), sql_text(procedure_time_cause(procedure))
 	};
 
 	procedure_sql("UPDATE amoro_meta.procedure SET outcome = $2, state = CASE $2 WHEN 'quarantined' THEN state ELSE $2 END,"
@@ -120,7 +129,7 @@ procedure_record_end(const Procedure *procedure, const char *outcome, const char
 				  " error_message = CASE WHEN $2 = 'done' THEN NULL ELSE coalesce($4, error_message) END,"
 				  " error_detail = CASE WHEN $2 = 'done' THEN NULL WHEN $3 IS NULL THEN error_detail ELSE $5 END,"
 				  " wait_version = NULL, not_before = NULL, deadline = NULL,"
-				  " ended_at = clock_timestamp(), last_step_at = clock_timestamp(), last_step_term = $6"
+				  " ended_at = clock_timestamp(), last_step_at = clock_timestamp(), last_step_term = $6, " RECORD_TIME
 				  " WHERE procedure_id = $1",
 				  SPI_OK_UPDATE, lengthof(arguments), arguments);
 	procedure_sql("DELETE FROM amoro_meta.procedure_claim WHERE procedure_id = $1", SPI_OK_DELETE, 1, arguments);

@@ -27,6 +27,8 @@ CREATE TABLE amoro_meta.procedure
 	last_step_at	timestamptz,
 	last_step_term	bigint,
 	ended_at		timestamptz,
+	state_since		timestamptz NOT NULL DEFAULT clock_timestamp(),
+	times			jsonb NOT NULL DEFAULT '{}',	-- of the states before: seconds, and what they went on
 	-- a row that is being restored from a dump, perhaps before that of identity, must not be run
 	belongs_to		text NOT NULL DEFAULT amoro_meta.identity_key(),
 	CHECK ((outcome IS NULL) = (ended_at IS NULL))
@@ -298,18 +300,44 @@ COMMENT ON VIEW procedure_machine IS
 	'what procedures do in every state, and what comes next; undo is null behind the point of no return';
 
 CREATE VIEW amoro_stat_procedure AS
-	SELECT k.kind, count(p.procedure_id) AS submitted,
-		count(p.procedure_id) FILTER (WHERE p.outcome IS NULL) AS in_flight,
-		count(*) FILTER (WHERE p.outcome = 'done') AS done,
-		count(*) FILTER (WHERE p.outcome = 'rolled_back') AS rolled_back,
-		count(*) FILTER (WHERE p.outcome = 'quarantined') AS quarantined,
-		avg(p.ended_at - p.submitted_at) FILTER (WHERE p.outcome = 'done') AS mean_time,
-		max(p.ended_at - p.submitted_at) FILTER (WHERE p.outcome = 'done') AS max_time
-	FROM (SELECT m.kind FROM amoro_meta.procedure_machine_rows() m UNION SELECT q.kind FROM amoro_meta.procedure q) k
-		LEFT JOIN amoro_meta.procedure p ON p.kind = k.kind
-	GROUP BY k.kind;
+	WITH spent AS
+	(
+		SELECT p.kind, s.state, s.cause, count(*) AS count, sum(s.seconds) AS seconds
+		FROM amoro_meta.procedure p CROSS JOIN LATERAL
+			(SELECT t.key AS state, t.value->>1 AS cause, (t.value->0)::numeric AS seconds FROM jsonb_each(p.times) t
+			 UNION ALL SELECT p.state, NULL, greatest(extract(epoch FROM clock_timestamp() - p.state_since), 0) WHERE p.outcome IS NULL) s
+		GROUP BY p.kind, s.state, s.cause
+	),
+	state AS
+	(
+		SELECT s.kind, jsonb_object_agg(s.state, round(s.seconds, 3)) AS seconds
+		FROM (SELECT kind, state, sum(seconds) AS seconds FROM spent GROUP BY kind, state) s GROUP BY s.kind
+	),
+	wait AS
+	(
+		SELECT s.kind, jsonb_object_agg(s.cause, s.count) AS counts, jsonb_object_agg(s.cause, round(s.seconds, 3)) AS seconds
+		FROM (SELECT kind, cause, sum(count) AS count, sum(seconds) AS seconds FROM spent WHERE cause <> 'work' GROUP BY kind, cause) s GROUP BY s.kind
+	),
+	total AS
+	(
+		SELECT p.kind, count(*) AS submitted, count(*) FILTER (WHERE p.outcome IS NULL) AS in_flight,
+			count(*) FILTER (WHERE p.outcome = 'done') AS done,
+			count(*) FILTER (WHERE p.outcome = 'rolled_back') AS rolled_back,
+			count(*) FILTER (WHERE p.outcome = 'quarantined') AS quarantined,
+			avg(p.ended_at - p.submitted_at) FILTER (WHERE p.outcome = 'done') AS mean_time,
+			max(p.ended_at - p.submitted_at) FILTER (WHERE p.outcome = 'done') AS max_time
+		FROM amoro_meta.procedure p GROUP BY p.kind
+	)
+	SELECT k.kind, coalesce(t.submitted, 0) AS submitted, coalesce(t.in_flight, 0) AS in_flight, coalesce(t.done, 0) AS done,
+		coalesce(t.rolled_back, 0) AS rolled_back, coalesce(t.quarantined, 0) AS quarantined, t.mean_time, t.max_time,
+		coalesce(s.seconds, '{}') AS state_seconds, coalesce(w.counts, '{}') AS wait_counts, coalesce(w.seconds, '{}') AS wait_seconds
+	FROM (SELECT m.kind FROM amoro_meta.procedure_machine_rows() m UNION SELECT q.kind FROM total q) k
+		LEFT JOIN total t ON t.kind = k.kind LEFT JOIN state s ON s.kind = k.kind LEFT JOIN wait w ON w.kind = k.kind;
 COMMENT ON VIEW amoro_stat_procedure IS
-	'procedures of each kind within amoro_meta.history_retention: how many, how they ended, how long the done ones took';
+	'procedures of each kind within amoro_meta.history_retention: how many, how they ended, how long the done ones took. state_seconds: seconds in each '
+	'state, of all together. wait_counts, wait_seconds: how often and for how many seconds they stood in a state that they have left since, by cause: '
+	'coordinator (until it took one up), apply (until the nodes had applied a change), lease (until the lease of a node was over that had not), retry '
+	'(attempts failed)';
 GRANT EXECUTE ON FUNCTION amoro_meta.procedure_machine_rows() TO pg_monitor;
 GRANT SELECT ON procedure_machine, amoro_stat_procedure TO pg_monitor;
 

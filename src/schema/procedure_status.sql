@@ -1,13 +1,14 @@
 /* Procedures as people see them, with the nodes that they wait for. */
 
+CREATE VIEW amoro_meta.owed_slot AS
+	SELECT coalesce(n.node_name, '(unregistered)') AS node_name, s.applied_version, s.lease_owed_for,
+		coalesce(s.reason, 'has not applied it yet') AS reason
+	FROM amoro_meta.node_slots(0) s LEFT JOIN amoro_meta.node n ON n.node_id = s.node_id
+	WHERE s.lease_owed_for IS NOT NULL;
+COMMENT ON VIEW amoro_meta.owed_slot IS 'nodes that may serve something, up to which version, and why not a newer one';
+
 CREATE VIEW procedures AS
-	WITH slot AS MATERIALIZED
-	(
-		SELECT coalesce(n.node_name, '(unregistered)') AS node_name, s.applied_version, s.lease_owed_for,
-			coalesce(s.reason, 'has not applied it yet') AS reason
-		FROM amoro_meta.node_slots(0) s LEFT JOIN amoro_meta.node n ON n.node_id = s.node_id
-		WHERE s.lease_owed_for IS NOT NULL
-	)
+	WITH slot AS MATERIALIZED (SELECT * FROM amoro_meta.owed_slot)
 	SELECT p.procedure_id, p.kind, p.state, p.outcome, p.catalog_name, p.database_name, p.object_name, p.object_id, p.request_id,
 		p.submitted_by, p.submitted_at, p.deadline, p.cancel_requested, p.wait_version,
 		w.waits_for, w.reasons AS wait_reasons, clock_timestamp() + w.soonest AS waits_until,

@@ -230,6 +230,9 @@ BEGIN
 			HINT = 'A priority is -100 to 100, a greater one comes first; a quota is more than 0.';
 	END IF;
 	SELECT * INTO target FROM amoro_meta.optimizing_target(catalog_name, database_name, table_name);
+	IF target.table_id IS NULL THEN
+		PERFORM amoro_meta.refuse_view(catalog_name, database_name, table_name);
+	END IF;
 	optimizer_group := amoro_meta.hold_optimizer_group(target.group_name);
 	IF amoro_meta.table_is_blocked(catalog_name, database_name, table_name, 'OPTIMIZE') THEN
 		RAISE EXCEPTION 'table "%"."%"."%" is blocked for OPTIMIZE', catalog_name, database_name, table_name USING ERRCODE = 'AM101',
@@ -277,7 +280,7 @@ COMMENT ON FUNCTION start_process(text, text, text, text, jsonb, integer, double
 	'MAJOR, FULL or the name of another action. The table need not be known here; its group is that of its runtime, else the one that its '
 	'catalog names, else default. priority: tasks of a greater one are handed out first (-100 to 100). quota: as the property '
 	'self-optimizing.quota of the table, which it overrides; 0.5 if neither is set. Without tasks it is ready to be committed. '
-	'Errors: 42710 the table has a process, 42704 no such group, AM101 the table is blocked for OPTIMIZE, 22004, 22023, 25006';
+	'Errors: 42710 the table has a process, 42704 no such group, 42809 it is a view, AM101 the table is blocked for OPTIMIZE, 22004, 22023, 25006';
 REVOKE ALL ON FUNCTION start_process(text, text, text, text, jsonb, integer, double precision) FROM PUBLIC;
 
 CREATE FUNCTION finish_process(process_id bigint, error text DEFAULT NULL) RETURNS text

@@ -355,6 +355,26 @@ COMMENT ON VIEW views IS
 	'views over tables, with the table and the names and types of its columns as they are now; a state other than normal is the marker of the '
 	'procedure that works on one or on its database. A row in state pre_create without columns is the new name of a view that is being renamed';
 
+CREATE FUNCTION amoro_meta.refuse_view(catalog_name text, database_name text, view_name text) RETURNS void
+	LANGUAGE plpgsql STABLE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	base_name text;
+BEGIN
+	SELECT amoro_meta.quoted_name(c.catalog_name, e.database_name, b.table_name) INTO base_name
+		FROM amoro_meta.catalog c JOIN amoro_meta.database d USING (catalog_id) JOIN amoro_meta.table_metadata v USING (database_id)
+			JOIN amoro_meta.table_metadata b ON b.table_id = v.base_id JOIN amoro_meta.database e ON e.database_id = b.database_id
+		WHERE c.catalog_name = refuse_view.catalog_name AND d.database_name = refuse_view.database_name AND v.table_name = refuse_view.view_name;
+	IF FOUND THEN
+		RAISE EXCEPTION '"%"."%"."%" is a view', catalog_name, database_name, view_name USING ERRCODE = 'wrong_object_type',
+			DETAIL = format('It has no files of its own; it shows table %s.', base_name);
+	END IF;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.refuse_view(text, text, text) IS 'raises 42809 when there is a view of that name';
+REVOKE ALL ON FUNCTION amoro_meta.refuse_view(text, text, text) FROM PUBLIC;
+
 INSERT INTO amoro_meta.access_rule (access_kind, object_kind, object_name)
 	SELECT k, 'view', 'views' FROM unnest(ARRAY['reader', 'operator', 'admin']) k
 	UNION ALL

@@ -4,7 +4,9 @@
  *		same with NOTIFY: one process, one epoll loop, a real connection for each node.
  *
  *	propagation CONNINFO NODES CHANGES ROUNDS lease|notify
+ *	propagation CONNINFO NODES
  *
+ * With two arguments the nodes apply whatever others change, until the program is ended; it prints "ready" when all hold a lease.
  * lease: every node asks as libamoro_node does: it waits in node_heartbeat_text; told of a version with its changes, it
  * heartbeats with that version, which is the ack and waits for the next news; told without them, it reads them first. A
  * change is appended, committed and published as the coordinator does it; its time ends when the verdict is PROCEED.
@@ -294,6 +296,27 @@ compare(const void *a, const void *b)
 	return difference < 0 ? -1 : difference > 0;
 }
 
+static void
+open_nodes(const char *conninfo, int count)
+{
+	node_count = count;
+	nodes = calloc(node_count, sizeof(Node));
+	poller = epoll_create1(0);
+	for (int i = 0; i < node_count; i++)
+		open_node(conninfo, i);
+}
+
+static void
+serve_others(const char *conninfo, int count)
+{
+	leases = true;
+	open_nodes(conninfo, count);
+	puts("ready");
+	fflush(stdout);
+	for (;;)
+		serve(1000);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -302,21 +325,19 @@ main(int argc, char **argv)
 	double	   *times;
 	PGresult   *result;
 
+	if (argc == 3)
+		serve_others(argv[1], atoi(argv[2]));
 	if (argc < 6 || !choose_kind(argc > 6 ? argv[6] : "table"))
 	{
 		fprintf(stderr, "usage: propagation CONNINFO NODES CHANGES ROUNDS lease|notify [table|partition|device|bucket|authority]\n");
 		return 2;
 	}
-	node_count = atoi(argv[2]);
 	changes = atoi(argv[3]);
 	rounds = atoi(argv[4]);
 	leases = strcmp(argv[5], "lease") == 0;
-	nodes = calloc(node_count, sizeof(Node));
 	times = calloc(changes, sizeof(double));
-	poller = epoll_create1(0);
 	writer = connect_to(argv[1]);
-	for (int i = 0; i < node_count; i++)
-		open_node(argv[1], i);
+	open_nodes(argv[1], atoi(argv[2]));
 	result = run(writer, "SELECT version FROM amoro_meta.metadata_version");
 	newest = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
 	PQclear(result);
