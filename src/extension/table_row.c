@@ -38,13 +38,15 @@ table_row_read(int64 table_id, TableRow *table)
 }
 
 static void
-raise_gone(const Procedure *procedure, int64 table_id)
+raise_gone(const Procedure *procedure)
 {
+	const char *noun = strstr(procedure->kind, "_view") != NULL ? "view" : "table";
+
 	ereport(ERROR,
 			(errcode(ERRCODE_UNDEFINED_OBJECT),
-			 errmsg("table \"%s\".\"%s\".\"%s\" does not exist",
+			 errmsg("%s \"%s\".\"%s\".\"%s\" does not exist", noun,
 					procedure->catalog_name, procedure->database_name, procedure->object_name),
-			 errdetail("What has the id " INT64_FORMAT " was dropped or renamed after the submission.", table_id)));
+			 errdetail("The %s with the id " INT64_FORMAT " was dropped or renamed after the submission.", noun, procedure->object_id)));
 }
 
 void
@@ -65,7 +67,11 @@ void
 table_row_lock_base(const Procedure *procedure, int64 base_id, TableRow *base)
 {
 	if (!table_row_read(base_id, base))
-		raise_gone(procedure, base_id);
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("the table that view \"%s\".\"%s\".\"%s\" shows does not exist",
+						procedure->catalog_name, procedure->database_name, procedure->object_name),
+				 errdetail("The table with the id " INT64_FORMAT " was dropped after the submission.", base_id)));
 	if (strcmp(base->state, "normal") != 0 || strcmp(base->database_state, "normal") != 0)
 		table_row_raise_in_transition(base);
 }
@@ -81,7 +87,7 @@ table_row_lock_unmarked(const Procedure *procedure, TableRow *table)
 		strcmp(table->catalog_name, procedure->catalog_name) != 0 ||
 		strcmp(table->database_name, procedure->database_name) != 0 ||
 		strcmp(table->table_name, procedure->object_name) != 0)
-		raise_gone(procedure, procedure->object_id);
+		raise_gone(procedure);
 	if (strcmp(table->state, "normal") != 0 || strcmp(table->database_state, "normal") != 0)
 		table_row_raise_in_transition(table);
 }
@@ -93,7 +99,7 @@ void
 table_row_lock_marked(const Procedure *procedure, TableRow *table)
 {
 	if (!table_row_read(procedure->object_id, table))
-		raise_gone(procedure, procedure->object_id);
+		raise_gone(procedure);
 	if (table->procedure_id != procedure->procedure_id)
 		table_row_raise_in_transition(table);
 }
