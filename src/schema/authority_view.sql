@@ -43,61 +43,20 @@ CREATE VIEW privileges AS
 COMMENT ON VIEW privileges IS
 	'what each user may do, and through which role: null where it was granted to the user; a disabled user may do nothing';
 
-CREATE FUNCTION amoro_meta.copy_text(value text) RETURNS text
-	LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-	RETURN replace(value, '\', '\\');
-COMMENT ON FUNCTION amoro_meta.copy_text(text) IS 'a name as the text format of COPY writes it: names have no control characters';
-REVOKE ALL ON FUNCTION amoro_meta.copy_text(text) FROM PUBLIC;
-
 -- The same twice: as JSON for people, on one line, and after it a line for each scope, from which a node makes the table that it
--- looks into: kind of scope, its names, privileges; tabs between. plpgsql, because it keeps its plans: nodes load all users.
-CREATE FUNCTION amoro_meta.authority_document(user_id bigint, user_name text, disabled boolean, properties jsonb,
+-- looks into: kind of scope, its names, privileges; tabs between.
+CREATE FUNCTION amoro_meta.authority_document(user_id bigint, user_name text, disabled boolean, properties jsonb, user_version bigint,
 											  OUT version bigint, OUT document text)
-	LANGUAGE plpgsql STABLE PARALLEL SAFE
-	SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
-	AS $$
-DECLARE
-	holders bigint[] := ARRAY[user_id];
-	roles jsonb;
-BEGIN
-	IF EXISTS (SELECT FROM amoro_meta.role_member m WHERE m.member_id = user_id) THEN
-		holders := ARRAY(SELECT c.principal_id FROM amoro_meta.principal_closure(user_id) c);
-	END IF;
-	SELECT max(p.version), coalesce(jsonb_agg(p.principal_name ORDER BY p.principal_name COLLATE "C") FILTER (WHERE p.principal_id <> user_id), '[]')
-		INTO STRICT version, roles FROM amoro_meta.principal p WHERE p.principal_id = ANY (holders);
-	-- JSON as text: to make it of jsonb takes three times as long
-	SELECT json_build_object('user', user_name, 'user_id', user_id, 'version', version, 'disabled', disabled, 'properties', properties,
-				'roles', roles, 'privileges', format('[%s]', string_agg(format('{"scope": "%s"%s%s%s, "privileges": ["%s"]%s}', s.scope_kind,
-					', "catalog": ' || to_json(s.catalog_name)::text, ', "database": ' || to_json(s.database_name)::text,
-					CASE s.scope_kind WHEN 'path' THEN ', "path": ' ELSE ', "table": ' END || to_json(s.object_name)::text,
-					array_to_string(s.privileges, '", "'), ', "grantable": ["' || array_to_string(s.grantable, '", "') || '"]'), ', '))::json)
-			|| E'\n' || coalesce(string_agg(concat_ws(E'\t', s.scope_kind, amoro_meta.copy_text(s.catalog_name), amoro_meta.copy_text(s.database_name),
-				amoro_meta.copy_text(s.object_name), array_to_string(s.privileges, ',')), E'\n'), '')
-		INTO STRICT document
-		FROM
-		(
-			SELECT h.scope_kind, h.catalog_name, h.database_name, h.object_name, array_agg(h.privilege) AS privileges,
-				array_agg(h.privilege) FILTER (WHERE h.grant_option) AS grantable
-			FROM
-			(
-				SELECT g.scope_kind, g.catalog_name, g.database_name, g.object_name, g.privilege, bool_or(g.grant_option) AS grant_option
-				FROM amoro_meta.privilege_grant g WHERE g.grantee_id = ANY (holders) AND NOT disabled
-				GROUP BY g.scope_kind, g.catalog_name, g.database_name, g.object_name, g.privilege
-				ORDER BY g.scope_kind COLLATE "C", g.catalog_name COLLATE "C", g.database_name COLLATE "C", g.object_name COLLATE "C", g.privilege COLLATE "C"
-			) h
-			GROUP BY h.scope_kind, h.catalog_name, h.database_name, h.object_name
-			ORDER BY h.scope_kind COLLATE "C", h.catalog_name COLLATE "C", h.database_name COLLATE "C", h.object_name COLLATE "C"
-		) s;
-END;
-$$;
-COMMENT ON FUNCTION amoro_meta.authority_document(bigint, text, boolean, jsonb) IS
+	LANGUAGE c STABLE PARALLEL SAFE
+	AS 'MODULE_PATHNAME', 'amoro_meta_authority_document';
+COMMENT ON FUNCTION amoro_meta.authority_document(bigint, text, boolean, jsonb, bigint) IS
 	'what a node serves of a user, and what it decides by; and the version at which any of it was changed last';
-REVOKE ALL ON FUNCTION amoro_meta.authority_document(bigint, text, boolean, jsonb) FROM PUBLIC;
+REVOKE ALL ON FUNCTION amoro_meta.authority_document(bigint, text, boolean, jsonb, bigint) FROM PUBLIC;
 
 CREATE VIEW amoro_meta.authority_object AS
 	SELECT 'authority' AS kind, u.principal_name AS catalog_name, '' AS database_name, '' AS object_name, u.principal_id AS object_id, 'normal' AS state,
 		d.version, d.document
-	FROM amoro_meta.principal u CROSS JOIN LATERAL amoro_meta.authority_document(u.principal_id, u.principal_name, u.disabled, u.properties) d
+	FROM amoro_meta.principal u CROSS JOIN LATERAL amoro_meta.authority_document(u.principal_id, u.principal_name, u.disabled, u.properties, u.version) d
 	WHERE u.principal_kind = 'user';
 COMMENT ON VIEW amoro_meta.authority_object IS 'every user as nodes load it';
 

@@ -304,12 +304,8 @@ REVOKE ALL ON FUNCTION drop_devices(text, text, text, boolean, uuid, interval) F
 -- A device has its own measurements and those of the template that is active on it.
 CREATE FUNCTION amoro_meta.device_document(catalog_name text, database_name text, device_path text, device_id bigint, version bigint,
 										   definition jsonb, ttl_ms bigint, template_name text, template jsonb) RETURNS text
-	LANGUAGE sql STABLE PARALLEL SAFE
-	RETURN json_build_object('catalog', catalog_name, 'database', database_name, 'device', device_path, 'device_id', device_id,
-		'version', version, 'ttl_ms', ttl_ms, 'aligned', definition->'aligned', 'template', template_name,
-		'template_measurement_count', coalesce(jsonb_array_length(template->'measurements'), 0),
-		'measurement_count', jsonb_array_length(definition->'measurements') + coalesce(jsonb_array_length(template->'measurements'), 0),
-		'measurements', (definition->'measurements') || coalesce(template->'measurements', '[]'))::text;
+	LANGUAGE c STABLE PARALLEL SAFE
+	AS 'MODULE_PATHNAME', 'amoro_meta_device_document';
 COMMENT ON FUNCTION amoro_meta.device_document(text, text, text, bigint, bigint, jsonb, bigint, text, jsonb) IS 'what a node serves of a device';
 REVOKE ALL ON FUNCTION amoro_meta.device_document(text, text, text, bigint, bigint, jsonb, bigint, text, jsonb) FROM PUBLIC;
 

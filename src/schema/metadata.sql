@@ -3,9 +3,8 @@
 -- The documents that nodes serve are built here, so that all nodes of whatever version serve the same.
 CREATE FUNCTION amoro_meta.table_document(catalog_name text, database_name text, table_name text, table_id bigint,
 										  version bigint, definition jsonb, database_ttl_ms bigint) RETURNS text
-	LANGUAGE sql STABLE PARALLEL SAFE
-	RETURN json_build_object('catalog', catalog_name, 'database', database_name, 'table', table_name, 'table_id', table_id,
-							 'version', version, 'relation_kind', 'table', 'ttl_ms', coalesce((definition->'ttl')::bigint, database_ttl_ms), 'definition', definition)::text;
+	LANGUAGE c STABLE PARALLEL SAFE
+	AS 'MODULE_PATHNAME', 'amoro_meta_table_document';
 COMMENT ON FUNCTION amoro_meta.table_document(text, text, text, bigint, bigint, jsonb, bigint) IS 'what a node serves of a table';
 REVOKE ALL ON FUNCTION amoro_meta.table_document(text, text, text, bigint, bigint, jsonb, bigint) FROM PUBLIC;
 
