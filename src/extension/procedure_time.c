@@ -10,22 +10,25 @@
 #include "shmem.h"
 
 /*
- * Whether a node that is not owed a lease any more has not applied the version either: it was owed one when the wait began,
- * and nothing else let the procedure go on.
+ * Whether a node that serves nothing any more has not applied the version either, and was owed a lease when the wait began:
+ * only its end let the procedure go on. What a lease was granted for is not kept; by the settings of now, for people.
  */
 static bool
 lease_had_to_end(const Procedure *procedure)
 {
 	LeaseTime	begun = lease_clock_now() - (GetCurrentTimestamp() - procedure->state_since);
+	DatabaseEntry *entry;
 	bool		found = false;
 
 	LWLockAcquire(AmoroShared->lock, LW_EXCLUSIVE);
-	for (int i = 0; i < AmoroShared->slots_end && !found; i++)
+	entry = database_entry_find(MyDatabaseId);
+	for (int i = 0; entry != NULL && i < AmoroShared->slots_end && !found; i++)
 	{
 		NodeSlot   *slot = &AmoroNodeSlots[i];
 
-		found = slot->state != NODE_SLOT_FREE && slot->database == MyDatabaseId &&
-			slot->applied_version < procedure->wait_version && slot->owed_until > begun;
+		found = slot->database == MyDatabaseId && (slot->state == NODE_FENCED || slot->state == NODE_JOINING) &&
+			slot->applied_version < procedure->wait_version &&
+			Max(slot->last_grant + entry->settings.owed_us, entry->term_owed_until) > begun;
 	}
 	LWLockRelease(AmoroShared->lock);
 	return found;
