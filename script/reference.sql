@@ -16,12 +16,12 @@ argument AS (
 	FROM member, regexp_split_to_table(pg_get_function_arguments(member.oid), ', (?![^(]*\))') WITH ORDINALITY AS s (a, n)
 	WHERE trim(a) NOT LIKE 'OUT %' AND trim(a) <> ''
 	GROUP BY member.oid)
-SELECT format(E'\n### %s\n\n```sql\n%s(%s)\n\tRETURNS %s\n```\n\n%s\n\nFor: %s.', proname, proname,
-	coalesce(list || E'\n', ''), coalesce((
+SELECT format(E'\n### %s\n\n```sql\n%s(%s)%s\n```\n\n%s\n\nFor: %s.', proname, CASE prokind WHEN 'p' THEN 'CALL ' ELSE '' END || proname,
+	coalesce(list || E'\n', ''), coalesce(E'\n\tRETURNS ' || coalesce((
 		SELECT format(CASE WHEN proretset THEN 'TABLE(%s)' ELSE 'record (%s)' END,
 			string_agg(regexp_replace(trim(a), '^OUT ', ''), ', ' ORDER BY n))
 		FROM regexp_split_to_table(pg_get_function_arguments(member.oid), ', (?![^(]*\))') WITH ORDINALITY AS s (a, n)
-		WHERE trim(a) LIKE 'OUT %' HAVING count(*) > 1), pg_get_function_result(member.oid)), obj_description(member.oid, 'pg_proc'),
+		WHERE trim(a) LIKE 'OUT %' HAVING count(*) > 1), pg_get_function_result(member.oid)), ''), obj_description(member.oid, 'pg_proc'),
 	coalesce((SELECT string_agg(DISTINCT access_kind, ', ' ORDER BY access_kind) FROM amoro_meta.access_rule
 		WHERE object_kind = 'function' AND object_name = proname::text) || ', superusers', 'superusers'))
 FROM member LEFT JOIN argument ON argument.oid = member.oid ORDER BY proname;

@@ -112,6 +112,50 @@ SELECT delegate_process(:process, NULL);
 \set VERBOSITY default
 SELECT cancel_process(:process);
 
+-- asked, and waited for
+SELECT start_process('c', 'd', 't', 'compact', '[]') AS process \gset
+SELECT delegate_process(:process, 's');
+CALL cancel_process_and_wait(:process, timeout => '50 ms') \gset
+SELECT :'answer' AS answer, :call_id > 0 AS called;
+BEGIN;
+CALL cancel_process_and_wait(:process);
+ROLLBACK;
+CREATE FUNCTION pg_temp.cancel(INOUT process_id bigint, OUT answer text, OUT call_id bigint, OUT status integer, OUT body text) LANGUAGE plpgsql AS
+	$$BEGIN CALL cancel_process_and_wait(process_id, NULL, '50 ms', answer, call_id, status, body); END$$;
+SELECT * FROM pg_temp.cancel(:process);
+-- nor anything that commits by itself
+DO $$
+DECLARE
+	answer text; call_id bigint; status integer; body text;
+BEGIN
+	CALL cancel_process_and_wait(-1, NULL, '50 ms', answer, call_id, status, body);
+	RAISE WARNING '%', answer;
+END$$;
+-- nothing was asked there
+SELECT count(*) FROM amoro_meta.call WHERE process_id = :process AND ended_at IS NULL;
+CALL cancel_process_and_wait(-1);
+\set VERBOSITY terse
+CALL cancel_process_and_wait(NULL);
+CALL cancel_process_and_wait(:process, timeout => NULL);
+CALL cancel_process_and_wait(:process, timeout => '0');
+CALL cancel_process_and_wait(:process, timeout => '25 h');
+SELECT cancel_process(:process, timeout => '-1 s');
+SELECT cancel_process(:process, repeat('x', 1048576));
+SET SESSION AUTHORIZATION regress_caller;
+CALL cancel_process_and_wait(:process);
+RESET SESSION AUTHORIZATION;
+-- whoever has the name of what it calls in his path gets what it is
+CREATE SCHEMA regress_trap;
+CREATE FUNCTION regress_trap.cancel_process(bigint, text, interval) RETURNS text LANGUAGE sql AS $$SELECT 'trapped'$$;
+CREATE FUNCTION regress_trap.same(bigint, bigint) RETURNS boolean LANGUAGE sql AS $$SELECT false$$;
+CREATE OPERATOR regress_trap.= (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = regress_trap.same);
+SET search_path = regress_trap, public, pg_catalog;
+SELECT finish_process(:process);
+CALL cancel_process_and_wait(:process);
+RESET search_path;
+DROP SCHEMA regress_trap CASCADE;
+\set VERBOSITY default
+
 -- not more than ten thousand wait for one service
 INSERT INTO amoro_meta.call (call_id, service, method, path, request_id, requested_by, created_at, deadline, next_at)
 	SELECT -i, 'full', 'GET', '/', gen_random_uuid(), 'regress_caller'::regrole, clock_timestamp(), clock_timestamp() + interval '1 h', clock_timestamp()

@@ -12,7 +12,7 @@ DECLARE
 BEGIN
 	FOREACH extreme IN ARRAY ARRAY['null', 'least', 'greatest'] LOOP
 		FOR call IN
-			SELECT format('SELECT %s(%s)', p.oid::regproc,
+			SELECT format(CASE p.prokind WHEN 'p' THEN 'CALL %s(%s)' ELSE 'SELECT %s(%s)' END, p.oid::regproc,
 				(SELECT string_agg(format('%L::%s', CASE
 						WHEN extreme = 'null' THEN NULL
 						WHEN t.type = 'bigint'::regtype THEN CASE extreme WHEN 'least' THEN '-9223372036854775808' ELSE '9223372036854775807' END

@@ -17,7 +17,7 @@ END;
 $$;
 
 CREATE TEMP TABLE member_function AS
-	SELECT p.oid, p.proname AS name, p.pronamespace = e.extnamespace AS api, p.proargtypes, p.provolatile
+	SELECT p.oid, p.proname AS name, p.pronamespace = e.extnamespace AS api, p.proargtypes, p.provolatile, p.prokind
 	FROM pg_depend d JOIN pg_proc p ON d.classid = 'pg_proc'::regclass AND p.oid = d.objid
 		JOIN pg_extension e ON d.refclassid = 'pg_extension'::regclass AND e.oid = d.refobjid AND e.extname = 'amoro_meta'
 	WHERE p.prorettype <> 'trigger'::regtype;
@@ -78,8 +78,8 @@ $$;
 CREATE TEMP TABLE tried AS
 	SELECT r.kind, f.oid, f.api AND EXISTS (SELECT FROM allowed a WHERE a.kind = r.kind AND a.oid = f.oid) AS expected,
 		-- not constants, with which a strict function would not be called at all
-		pg_temp.try(r.name, (SELECT format('SELECT %s(%s) FROM (SELECT %s OFFSET 0) a', f.oid::regproc,
-				string_agg('a' || t.ordinal, ', ' ORDER BY t.ordinal), string_agg(format('NULL::%s AS a%s', t.type::regtype, t.ordinal), ', '))
+		pg_temp.try(r.name, (SELECT format(CASE f.prokind WHEN 'p' THEN 'CALL %1$s(%3$s)' ELSE 'SELECT %s(%s) FROM (SELECT %s OFFSET 0) a' END, f.oid::regproc,
+				string_agg('a' || t.ordinal, ', ' ORDER BY t.ordinal), string_agg(format(CASE f.prokind WHEN 'p' THEN 'NULL::%s' ELSE 'NULL::%s AS a%s' END, t.type::regtype, t.ordinal), ', '))
 			FROM unnest(f.proargtypes) WITH ORDINALITY t (type, ordinal))) AS outcome
 	FROM roles r, member_function f;
 SELECT t.kind, t.oid::regprocedure, t.outcome FROM tried t WHERE (t.outcome = 'allowed') <> t.expected ORDER BY 1, 2;

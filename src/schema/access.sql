@@ -81,7 +81,7 @@ BEGIN
 	LOOP
 		EXECUTE format(CASE WHEN grants THEN 'GRANT %s ON %s %s TO %I' ELSE 'REVOKE %s ON %s %s FROM %I' END,
 					   CASE object.object_kind WHEN 'function' THEN 'EXECUTE' ELSE 'SELECT' END,
-					   CASE object.object_kind WHEN 'function' THEN 'FUNCTION' ELSE 'TABLE' END,
+					   CASE object.object_kind WHEN 'function' THEN 'ROUTINE' ELSE 'TABLE' END,
 					   object.identity, role_name);
 	END LOOP;
 	IF grants THEN

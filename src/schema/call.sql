@@ -31,12 +31,25 @@ CREATE INDEX call_waiting ON amoro_meta.call (service, next_at) WHERE ended_at I
 CREATE INDEX call_ended_at ON amoro_meta.call (ended_at) WHERE ended_at IS NOT NULL;
 SELECT pg_catalog.pg_extension_config_dump('amoro_meta.call', '');
 
-CREATE FUNCTION amoro_meta.check_call(method text, path text, body text, content_type text, timeout interval) RETURNS void
+CREATE FUNCTION amoro_meta.check_call_timeout(timeout interval) RETURNS void
 	LANGUAGE plpgsql IMMUTABLE
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 BEGIN
 	PERFORM amoro_meta.check_not_null('timeout', timeout IS NOT NULL);
+	IF timeout NOT BETWEEN interval '1 ms' AND interval '1 day' THEN
+		RAISE EXCEPTION 'timeout is out of range' USING ERRCODE = 'invalid_parameter_value', DETAIL = 'It is 1 ms to 1 day.';
+	END IF;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.check_call_timeout(interval) IS 'raises 22004 or 22023 unless a leader may be called for that long';
+REVOKE ALL ON FUNCTION amoro_meta.check_call_timeout(interval) FROM PUBLIC;
+
+CREATE FUNCTION amoro_meta.check_call(method text, path text, body text, content_type text, timeout interval) RETURNS void
+	LANGUAGE plpgsql IMMUTABLE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+BEGIN
 	IF method IS NULL OR method NOT IN ('GET', 'POST', 'PUT', 'PATCH', 'DELETE') THEN
 		RAISE EXCEPTION 'unknown method: %', amoro_meta.shown_text(method) USING ERRCODE = 'invalid_parameter_value',
 			HINT = 'It is GET, POST, PUT, PATCH or DELETE.';
@@ -50,9 +63,8 @@ BEGIN
 			DETAIL = format('It has %s bytes; the limit is 1 MB.', octet_length(body));
 	ELSIF content_type !~ '^[!-~]+( [!-~]+)*$' OR length(content_type) > 200 OR (content_type IS NULL AND body IS NOT NULL) THEN
 		RAISE EXCEPTION 'content_type is not valid: %', amoro_meta.shown_text(content_type) USING ERRCODE = 'invalid_parameter_value';
-	ELSIF timeout NOT BETWEEN interval '1 ms' AND interval '1 day' THEN
-		RAISE EXCEPTION 'timeout is out of range' USING ERRCODE = 'invalid_parameter_value', DETAIL = 'It is 1 ms to 1 day.';
 	END IF;
+	PERFORM amoro_meta.check_call_timeout(timeout);
 END;
 $$;
 COMMENT ON FUNCTION amoro_meta.check_call(text, text, text, text, interval) IS 'checks the arguments of call_leader';
@@ -141,7 +153,10 @@ CREATE FUNCTION amoro_meta.claim_calls(running bigint[], places integer)
 DECLARE
 	moment timestamptz := clock_timestamp();
 BEGIN
-	UPDATE amoro_meta.call c SET state = 'expired', ended_at = moment, error = coalesce(c.error, 'nobody leads the service')
+	UPDATE amoro_meta.call c
+		SET state = 'expired', ended_at = moment, error = coalesce(c.error, CASE WHEN c.status IS NULL THEN
+			coalesce((SELECT 'the leader has no endpoint' FROM @extschema@.leaders l WHERE l.service = c.service AND l.state = 'led' AND l.endpoint IS NULL),
+				CASE WHEN c.attempts = 0 THEN 'nobody leads the service' ELSE 'no answer has come' END) END)
 		WHERE c.call_id IN (SELECT e.call_id FROM amoro_meta.call e WHERE e.ended_at IS NULL AND e.deadline <= moment AND e.call_id <> ALL (running)
 							FOR UPDATE SKIP LOCKED);
 	RETURN QUERY
@@ -174,11 +189,14 @@ CREATE FUNCTION amoro_meta.next_call(running bigint[]) RETURNS bigint
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 	SELECT CASE WHEN n.moment IS NOT NULL THEN greatest(ceil(extract(epoch FROM n.moment - clock_timestamp()) * 1000), 0)::bigint END
-	FROM (SELECT min(least(c.deadline, CASE WHEN l.token IS NOT NULL THEN c.next_at END)) AS moment
+	-- what waits for a place is looked for when an answer makes one
+	FROM (SELECT min(least(c.deadline, CASE WHEN l.token IS NOT NULL AND coalesce(b.places, 0) < 16 THEN c.next_at END)) AS moment
 		FROM amoro_meta.call c LEFT JOIN @extschema@.leaders l ON l.service = c.service AND l.state = 'led' AND l.endpoint IS NOT NULL
+			LEFT JOIN (SELECT r.service, count(*) AS places FROM amoro_meta.call r WHERE r.call_id = ANY (running) GROUP BY r.service) b ON b.service = c.service
 		WHERE c.ended_at IS NULL AND c.call_id <> ALL (running)) n
 	$$;
-COMMENT ON FUNCTION amoro_meta.next_call(bigint[]) IS 'in how many milliseconds there is something to do about a call; null when none waits';
+COMMENT ON FUNCTION amoro_meta.next_call(bigint[]) IS
+	'in how many milliseconds there is something to do about a call that is not under way; null when none waits';
 REVOKE ALL ON FUNCTION amoro_meta.next_call(bigint[]) FROM PUBLIC;
 
 -- What a leader has answered that is none any more counts unless there is another one by now: who comes after has to know of the call as well.
@@ -214,7 +232,7 @@ BEGIN
 				interval '0.1 s' * least(pow(2, least(c.attempts - 1, 10)), 100) * (0.75 + random() / 2)) END
 		WHERE c.call_id = record_call.call_id;
 	IF new_state = 'answered' AND status < 300 AND call.process_id IS NOT NULL THEN
-		PERFORM amoro_meta.end_cancelled_process(call.process_id, call.requested_by);
+		PERFORM amoro_meta.end_cancelled_process(call.process_id, coalesce(call.body::json->>'reason', format('cancelled by %s', call.requested_by)));
 	END IF;
 	RETURN new_state <> 'waiting';
 END;

@@ -79,5 +79,5 @@ INSERT INTO amoro_meta.access_rule (access_kind, object_kind, object_name)
 	SELECT 'optimizer', 'function', n FROM unnest(ARRAY['register_optimizer', 'touch_optimizer', 'unregister_optimizer', 'poll_task',
 		'ack_task', 'complete_task']) n
 	UNION ALL
-	SELECT 'operator', 'function', n FROM unnest(ARRAY['start_process', 'delegate_process', 'finish_process', 'cancel_process', 'drain_optimizer',
-		'expire_optimizers', 'reset_tasks', 'settle_processes', 'purge_history']) n;
+	SELECT 'operator', 'function', n FROM unnest(ARRAY['start_process', 'delegate_process', 'finish_process', 'cancel_process',
+		'cancel_process_and_wait', 'drain_optimizer', 'expire_optimizers', 'reset_tasks', 'settle_processes', 'purge_history']) n;

@@ -330,26 +330,32 @@ COMMENT ON FUNCTION delegate_process(bigint, text) IS
 	'says that the leader of a service runs a process: cancel_process asks it, from now on. Errors: 42704 no such process, 55000 it has ended, 22004, 22023, 25006';
 REVOKE ALL ON FUNCTION delegate_process(bigint, text) FROM PUBLIC;
 
-CREATE FUNCTION amoro_meta.ask_to_cancel(process amoro_meta.process, reason text) RETURNS text
+CREATE FUNCTION amoro_meta.ask_to_cancel(process amoro_meta.process, reason text, timeout interval) RETURNS text
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
-	call bigint := (SELECT min(c.call_id) FROM amoro_meta.call c WHERE c.service = process.runner_service AND c.ended_at IS NULL AND c.process_id = process.process_id);
+	path CONSTANT text := format('/v1/processes/%s/cancel', process.process_id);
+	body CONSTANT text := json_build_object('process_id', process.process_id, 'catalog', process.catalog_name, 'database', process.database_name,
+		'table', process.table_name, 'process_type', process.process_type, 'reason', reason)::text;
+	call bigint;
 BEGIN
+	PERFORM amoro_meta.check_call('POST', path, body, 'application/json', timeout);
+	-- one that waits already, of which the caller may see the answer
+	SELECT min(c.call_id) INTO call FROM amoro_meta.call c
+		WHERE c.service = process.runner_service AND c.ended_at IS NULL AND c.process_id = process.process_id
+			AND EXISTS (SELECT FROM pg_roles r WHERE r.oid = c.requested_by AND pg_has_role(amoro_meta.calling_role(), r.oid, 'USAGE'));
 	IF call IS NULL THEN
-		call := amoro_meta.record_request(process.runner_service, 'POST', format('/v1/processes/%s/cancel', process.process_id),
-			json_build_object('process_id', process.process_id, 'catalog', process.catalog_name, 'database', process.database_name,
-				'table', process.table_name, 'process_type', process.process_type, 'reason', reason)::text, 'application/json',
-			interval '1 min', NULL, process.process_id);
+		call := amoro_meta.record_request(process.runner_service, 'POST', path, body, 'application/json', timeout, NULL, process.process_id);
 	END IF;
 	RETURN format('asked: call %s', call);
 END;
 $$;
-COMMENT ON FUNCTION amoro_meta.ask_to_cancel(amoro_meta.process, text) IS 'records the call by which the leader that runs a process is asked to cancel it';
-REVOKE ALL ON FUNCTION amoro_meta.ask_to_cancel(amoro_meta.process, text) FROM PUBLIC;
+COMMENT ON FUNCTION amoro_meta.ask_to_cancel(amoro_meta.process, text, interval) IS
+	'records the call by which the leader that runs a process is asked to cancel it';
+REVOKE ALL ON FUNCTION amoro_meta.ask_to_cancel(amoro_meta.process, text, interval) FROM PUBLIC;
 
-CREATE FUNCTION amoro_meta.end_cancelled_process(process_id bigint, role regrole) RETURNS void
+CREATE FUNCTION amoro_meta.end_cancelled_process(process_id bigint, reason text) RETURNS void
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
 	AS $$
@@ -358,20 +364,21 @@ DECLARE
 BEGIN
 	-- its runner may have ended it, in whatever way, before it answered
 	IF process.process_id IS NOT NULL AND process.ended_at IS NULL THEN
-		PERFORM amoro_meta.end_process(process, 'CANCELED', format('cancelled by %s', role));
+		PERFORM amoro_meta.end_process(process, 'CANCELED', reason);
 	END IF;
 END;
 $$;
-COMMENT ON FUNCTION amoro_meta.end_cancelled_process(bigint, regrole) IS 'ends a process whose runner says that it is cancelled';
-REVOKE ALL ON FUNCTION amoro_meta.end_cancelled_process(bigint, regrole) FROM PUBLIC;
+COMMENT ON FUNCTION amoro_meta.end_cancelled_process(bigint, text) IS 'ends a process whose runner says that it is cancelled';
+REVOKE ALL ON FUNCTION amoro_meta.end_cancelled_process(bigint, text) FROM PUBLIC;
 
-CREATE FUNCTION cancel_process(process_id bigint, reason text DEFAULT NULL) RETURNS text
+CREATE FUNCTION cancel_process(process_id bigint, reason text DEFAULT NULL, timeout interval DEFAULT '1 min') RETURNS text
 	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
 	process amoro_meta.process := amoro_meta.lock_process(process_id);
 BEGIN
+	PERFORM amoro_meta.check_call_timeout(timeout);
 	IF process.process_id IS NULL THEN
 		-- an older snapshot does not show what was started since
 		PERFORM amoro_meta.require_read_committed('tell whether there is such a process');
@@ -379,14 +386,28 @@ BEGIN
 	ELSIF process.ended_at IS NOT NULL THEN
 		RETURN 'already finished: ' || process.status;
 	ELSIF process.runner_service IS NOT NULL THEN
-		RETURN amoro_meta.ask_to_cancel(process, reason);
+		RETURN amoro_meta.ask_to_cancel(process, reason, timeout);
 	END IF;
 	PERFORM amoro_meta.end_process(process, 'CANCELED', coalesce(reason, format('cancelled by %s', amoro_meta.calling_role())));
 	RETURN 'cancelled';
 END;
 $$;
-COMMENT ON FUNCTION cancel_process(bigint, text) IS
+COMMENT ON FUNCTION cancel_process(bigint, text, interval) IS
 	'cancels a process and answers definitely: cancelled, already finished: with its status, or unknown. No task of it is handed out any '
 	'more; optimizers that work on one are told when they touch, ack or complete. One that the leader of a service runs (delegate_process) is not decided here: the answer is '
-	'asked: call N, the leader is sent POST /v1/processes/ID/cancel, call_result(N) has its answer, and one of 2xx ends the process. Errors: 25000 not found, and not READ COMMITTED, 25006';
-REVOKE ALL ON FUNCTION cancel_process(bigint, text) FROM PUBLIC;
+	'asked: call N, the leader is sent POST /v1/processes/ID/cancel once this transaction is committed, for at most timeout, call_result(N) has its answer, and one of 2xx ends '
+	'the process; cancel_process_and_wait returns what the leader has decided. Errors: 25000 not found, and not READ COMMITTED, 53400 too many calls wait, 54000 the reason is larger than 1 MB, '
+	'AM005 the library is not preloaded, 22004, 22023, 25006';
+REVOKE ALL ON FUNCTION cancel_process(bigint, text, interval) FROM PUBLIC;
+
+-- In C, and with the rights of its caller: a procedure that sets something, or runs with other rights, may not commit.
+CREATE PROCEDURE cancel_process_and_wait(process_id bigint, reason text DEFAULT NULL, timeout interval DEFAULT '1 min', INOUT answer text DEFAULT NULL,
+										 INOUT call_id bigint DEFAULT NULL, INOUT status integer DEFAULT NULL, INOUT body text DEFAULT NULL)
+	LANGUAGE c
+	AS 'MODULE_PATHNAME', 'amoro_meta_cancel_process_and_wait';
+COMMENT ON PROCEDURE cancel_process_and_wait(bigint, text, interval, text, bigint, integer, text) IS
+	'cancels a process, asks the leader that runs it where there is one, and waits for what it decides, for at most timeout (and a moment in which the end of that is noticed). answer: '
+	'cancelled; already finished: with its status; unknown; refused: status N (the leader has answered something else than 2xx, and the process goes on); no answer: why (nobody leads, or nobody has answered; '
+	'a leader that has heard of it may still cancel); asked: call N (somebody else asks already, for longer than timeout). call_id, status and body: of the call to the leader. It commits before it waits, so it '
+	'is called by itself, outside of transactions; a wait that is interrupted takes nothing back. Errors: 25001 in a transaction block, and those of cancel_process and call_result';
+REVOKE ALL ON PROCEDURE cancel_process_and_wait(bigint, text, interval, text, bigint, integer, text) FROM PUBLIC;

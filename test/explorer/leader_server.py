@@ -1,15 +1,17 @@
 #!/usr/bin/python3
 """The leader of a service: it answers calls as their first path segment says, well, or as no leader should.
 
-leader_server.py --directory DIR --name NAME
+leader_server.py --directory DIR --name NAME [--port PORT]
 
-Listens on 127.0.0.1 and writes its port to DIR/NAME.port. Each call is a line of JSON in DIR/NAME.log. While there is a file
-DIR/NAME.hold, slow calls are not answered.
+Listens on 127.0.0.1, at any port unless told otherwise, and writes its port to DIR/NAME.port. Each call is a line of JSON in
+DIR/NAME.log. While there is a file DIR/NAME.hold, slow calls are not answered, nor those that are to cancel a process; these get
+the status that their reason names ("status 409"), else 200.
 """
 import argparse
 import http.server
 import json
 import os
+import re
 import threading
 import time
 
@@ -46,6 +48,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
+    def wait_while_held(self):
+        while os.path.exists(os.path.join(options.directory, options.name + '.hold')):
+            time.sleep(0.01)
+
     def call(self):
         self.note()
         what = self.path.split('?')[0].split('/')[1:]
@@ -56,9 +62,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 self.answer('at last' if counter(what[1]) >= int(what[2]) else 'not yet',
                             200 if counters[what[1]] > int(what[2]) else int(what[3]))
             elif what[0] == 'slow':
-                while os.path.exists(os.path.join(options.directory, options.name + '.hold')):
-                    time.sleep(0.01)
+                self.wait_while_held()
                 self.answer('slowly')
+            elif what[:2] == ['v1', 'processes']:   # /v1/processes/ID/cancel
+                self.wait_while_held()
+                told = re.fullmatch(r'status (\d+)', json.loads(self.body)['reason'] or '')
+                self.answer(told[0] if told else json.dumps(self.seen), int(told[1]) if told else 200)
             elif what[0] == 'cut':      # /cut/NAME/TIMES
                 if counter(what[1]) < int(what[2]):
                     self.wfile.write(b'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf')
@@ -97,8 +106,9 @@ class Server(http.server.ThreadingHTTPServer):
 parser = argparse.ArgumentParser()
 parser.add_argument('--directory', required=True)
 parser.add_argument('--name', required=True)
+parser.add_argument('--port', type=int, default=0)
 options = parser.parse_args()
-server = Server(('127.0.0.1', 0), Handler)
+server = Server(('127.0.0.1', options.port), Handler)
 with open(os.path.join(options.directory, options.name + '.new'), 'w') as file:
     file.write(str(server.server_port))
 os.rename(os.path.join(options.directory, options.name + '.new'), os.path.join(options.directory, options.name + '.port'))

@@ -133,6 +133,15 @@ sub elapsed
 	return (time - $start) * 1000;
 }
 
+# A command that has to take under a second with a request under way, on a machine that may be busy: at most that much longer
+# than the same command took with none, $baseline milliseconds. Both are printed.
+sub is_prompt
+{
+	my ($self, $what, $took, $baseline) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	return Test::More::cmp_ok($took - $baseline, '<', 1000, sprintf '%s: %.0f ms; with no request under way %.0f ms', $what, $took, $baseline);
+}
+
 # What the server has logged since a position of the log, 0 for all of it.
 sub log_text
 {
