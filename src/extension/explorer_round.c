@@ -159,8 +159,8 @@ read_more(Round *round)
 	}
 	if (!round->reading_known && record_tables_to_read(round, /* unread= */ true, READ_AT_ONCE) > 0)
 		return;
-	/* those that were just read need not be read again */
-	if (!round->reading_known && round->done == 0)
+	/* where all were just read none need be read again */
+	if (!round->reading_known && round->done < round->tables)
 	{
 		ReadPosition *position = read_position(round->catalog_id);
 

@@ -208,8 +208,10 @@ CREATE FUNCTION amoro_meta.missing_databases(catalog_id bigint, listed text[]) R
 	LANGUAGE sql STABLE
 	SET search_path = pg_catalog, pg_temp
 	AS $$
-	SELECT coalesce(array_agg(t.table_id), '{}') FROM amoro_meta.listed_table t
-	WHERE t.catalog_id = missing_databases.catalog_id AND NOT EXISTS (SELECT FROM unnest(listed) l WHERE l = t.database_name)
+	SELECT coalesce(array_agg(t.table_id), '{}') FROM
+		(SELECT d.database_name FROM amoro_meta.listed_table d WHERE d.catalog_id = missing_databases.catalog_id EXCEPT SELECT l FROM unnest(listed) l) gone,
+		LATERAL (SELECT o.table_id FROM amoro_meta.listed_table o
+				 WHERE o.catalog_id = missing_databases.catalog_id AND o.database_name = gone.database_name OFFSET 0) t
 	$$;
 COMMENT ON FUNCTION amoro_meta.missing_databases(bigint, text[]) IS 'tables of all databases of a catalog but those';
 REVOKE ALL ON FUNCTION amoro_meta.missing_databases(bigint, text[]) FROM PUBLIC;
@@ -227,7 +229,7 @@ BEGIN
 			ORDER BY t.table_id LIMIT most;
 	ELSE
 		RETURN QUERY SELECT t.table_id, t.database_name, t.table_name FROM amoro_meta.listed_table t
-			WHERE t.catalog_id = tables_to_read.catalog_id AND t.table_id > after AND t.missing_since IS NULL
+			WHERE t.catalog_id = tables_to_read.catalog_id AND t.table_uuid IS NOT NULL AND t.table_id > after AND t.missing_since IS NULL
 			ORDER BY t.table_id LIMIT most;
 	END IF;
 END;

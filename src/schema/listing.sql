@@ -192,8 +192,9 @@ BEGIN
 											  OR (t.table_uuid IS NULL AND e.table_uuid IS NOT NULL)) AS differing
 			INTO found_rows
 			FROM unnest(entry.names, entry.formats, entry.uuids, entry.properties) e (table_name, format, table_uuid, properties)
-				LEFT JOIN amoro_meta.listed_table t ON t.catalog_id = merge_listing.catalog_id
-					AND t.database_name = merge_listing.database_name AND t.table_name = e.table_name;
+				-- OFFSET, here and below: by the names alone, however many tables the database has
+				LEFT JOIN LATERAL (SELECT l.* FROM amoro_meta.listed_table l WHERE l.catalog_id = merge_listing.catalog_id
+					AND l.database_name = merge_listing.database_name AND l.table_name = e.table_name OFFSET 0) t ON true;
 		seen := coalesce(array_remove(found_rows.ids, NULL), '{}');
 		IF found_rows.news = 0 AND found_rows.replaced IS NULL AND found_rows.differing IS NULL THEN
 			RETURN;		-- not even a lock, which would be written to WAL
@@ -212,7 +213,7 @@ BEGIN
 				coalesce(e.format, 'iceberg'), e.table_uuid, coalesce(e.properties, '{}'), clock_timestamp()
 			FROM unnest(entry.names, entry.formats, entry.uuids, entry.properties) e (table_name, format, table_uuid, properties)
 			WHERE NOT EXISTS (SELECT FROM amoro_meta.listed_table o WHERE o.catalog_id = merge_listing.catalog_id
-				AND o.database_name = merge_listing.database_name AND o.table_name = e.table_name)
+				AND o.database_name = merge_listing.database_name AND o.table_name = e.table_name OFFSET 0)
 			ON CONFLICT ON CONSTRAINT listed_table_catalog_id_database_name_table_name_key DO NOTHING RETURNING t.table_id)
 		SELECT count(*), merge_listing.seen || coalesce(array_agg(n.table_id), '{}') INTO added, seen FROM n;
 	UPDATE amoro_meta.listed_table t
@@ -237,9 +238,11 @@ CREATE FUNCTION amoro_meta.missing_tables(catalog_id bigint, database_name text,
 	SET enable_seqscan = off
 	SET jit = off
 	AS $$
-	SELECT coalesce(array_agg(t.table_id), '{}') FROM amoro_meta.listed_table t
-	WHERE t.catalog_id = missing_tables.catalog_id AND t.database_name = missing_tables.database_name
-		AND NOT EXISTS (SELECT FROM unnest(seen) s WHERE s = t.table_id)
+	-- not one against all others: a database may have a hundred thousand
+	SELECT coalesce(array_agg(m.table_id), '{}') FROM
+		(SELECT t.table_id FROM amoro_meta.listed_table t
+		 WHERE t.catalog_id = missing_tables.catalog_id AND t.database_name = missing_tables.database_name
+		 EXCEPT ALL SELECT s FROM unnest(seen) s) m
 	$$;
 COMMENT ON FUNCTION amoro_meta.missing_tables(bigint, text, bigint[]) IS 'tables of a database that a complete listing of it did not have';
 REVOKE ALL ON FUNCTION amoro_meta.missing_tables(bigint, text, bigint[]) FROM PUBLIC;
