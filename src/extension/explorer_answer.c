@@ -197,11 +197,12 @@ pause_round(Job *job, const HttpAnswer *answer)
 	ask_again(job);
 }
 
+/* A question has one new token had for it; it goes on with those that were had for others. */
 static bool
 token_may_be_over(const Job *job, int status)
 {
 	return (status == 401 || status == 403 || status == 419 || status == 501) && job->kind != JOB_TOKEN &&
-		job->round->rest.credential != NULL && !job->renewed;
+		job->round->rest.credential != NULL && (!job->renewed || job->token_generation != job->round->rest.token_generation);
 }
 
 static void
@@ -214,12 +215,13 @@ take_refusal(Job *job, const HttpAnswer *answer)
 	else if (token_may_be_over(job, answer->status))
 	{
 		/* another question may have had it renewed already */
-		if (job->token_generation == round->rest.token_generation && round->rest.token != NULL)
+		if (job->token_generation == round->rest.token_generation)
 		{
-			pfree(round->rest.token);
+			if (round->rest.token != NULL)
+				pfree(round->rest.token);
 			round->rest.token = NULL;
+			job->renewed = true;
 		}
-		job->renewed = true;
 		ask_again(job);
 	}
 	else if ((answer->status == 0 || answer->status >= 500) && job->kind != JOB_TABLE && ++job->tries < MOST_TRIES)

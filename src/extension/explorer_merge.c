@@ -14,6 +14,9 @@
 #include "utils/builtins.h"
 #include "utils/jsonb.h"
 
+/* How long a token is used at least, whatever is said of it. */
+#define SHORTEST_TOKEN_US INT64CONST(1000000)
+
 /* The levels of a path as an array. */
 static Datum
 levels_array(const char *path)
@@ -116,8 +119,8 @@ token_work(void *argument)
 	if (rest->token != NULL)
 		pfree(rest->token);
 	rest->token = token;
-	/* a tenth before its end */
-	rest->token_expires = isnull ? 0 : lease_clock_now() + (int64) DatumGetInt32(expires) * 900000;
+	/* a tenth before its end, but something is asked with each */
+	rest->token_expires = isnull ? 0 : lease_clock_now() + Max((int64) DatumGetInt32(expires) * 900000, SHORTEST_TOKEN_US);
 	rest->token_generation++;
 }
 

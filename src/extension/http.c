@@ -92,6 +92,7 @@ begin(HttpTransfer *transfer)
 	transfer->answer.etag[0] = '\0';
 	transfer->answer.retry_after = -1;
 	transfer->header_bytes = 0;
+	transfer->refusal = NULL;
 	transfer->error_buffer[0] = '\0';
 	block_signals(&old);
 	transfer->running = curl_multi_add_handle(multi, transfer->easy) == CURLM_OK;

@@ -35,6 +35,7 @@ def counter(name):
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = 'HTTP/1.1'
     etags = False
+    last_token = 'absent'
 
     def log_message(self, *arguments):
         pass
@@ -72,13 +73,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         self.note()
         form = urllib.parse.parse_qs(self.rfile.read(int(self.headers.get('Content-Length', 0))).decode())
-        scenario = self.path.split('/')[1]
-        if scenario == 'notoken' and counter('token ' + scenario) < 1:
+        if os.path.exists(os.path.join(options.directory, 'tokens.down')):
             self.answer({'error': 'unavailable'}, 500)
         elif form.get('client_secret') != ['s3cret&=']:
             self.answer({'error': 'invalid_client'}, 401)
         else:
-            self.answer({'access_token': 'token-%d' % counter('tokens'), 'token_type': 'bearer', 'expires_in': 3600})
+            # /oauth/tokens, or /oauth-SECONDS/tokens
+            life = self.path.split('/')[1].split('-')[1:]
+            self.answer({'access_token': 'token-%d' % counter('tokens'), 'token_type': 'bearer', 'expires_in': int(life[0]) if life else 3600})
 
     def do_GET(self):
         self.note()
@@ -99,13 +101,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     # --- well-behaved
 
-    def paged(self, key, entries, size):
+    def paged(self, key, entries, size, make=lambda entry: entry):
         first = int(self.query.get('pageToken') or 0)
-        document = {key: entries[first:first + size]}
+        document = {key: [make(entry) for entry in entries[first:first + size]]}
         if first + size < len(entries):
             document['next-page-token'] = str(first + size)
-        elif counters.get('token style', 0) % 2:
-            document['next-page-token'] = None
+        elif self.last_token != 'absent':
+            document['next-page-token'] = {'null': None, 'empty': ''}[self.last_token]
         self.answer(document)
 
     def table(self, name, properties=None):
@@ -122,12 +124,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
         with open(os.path.join(options.directory, name + '.json'), encoding='utf-8') as file:
             lake = json.load(file)
         self.etags = lake.get('etags', False)
+        self.last_token = lake.get('last_token', 'absent')
         for pattern, status in lake.get('status', {}).items():
             if re.search(pattern, self.path):
                 self.answer({'error': {'message': 'as told'}}, status)
                 return
         tokens = lake.get('tokens')
         if tokens and self.headers.get('Authorization') not in ['Bearer ' + t for t in tokens]:
+            self.answer({'error': 'expired'}, lake.get('expired', 401))
+            return
+        # a token is good for so many questions
+        if 'token_uses' in lake and counter(self.headers.get('Authorization', '-')) >= lake['token_uses']:
             self.answer({'error': 'expired'}, lake.get('expired', 401))
             return
         if self.config(**lake.get('config', {})):
@@ -164,11 +171,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return
         rest = self.segments[2:]
         if rest:
-            self.paged('identifiers', [{'namespace': rest[:1], 'name': 'table_%06d' % i} for i in range(tables)], page)
+            self.paged('identifiers', range(tables), page, lambda i: {'namespace': rest[:1], 'name': 'table_%06d' % i})
         elif self.query.get('parent'):
             self.answer({'namespaces': []})
         else:
-            self.paged('namespaces', [['namespace_%05d' % i] for i in range(namespaces)], page)
+            self.paged('namespaces', range(namespaces), page, lambda i: ['namespace_%05d' % i])
 
     # --- what no server should do
 
@@ -254,6 +261,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
                         b' {"name": "%s"}, {"name": ""}, {"name": 7}, 8, null, {"name": "\\ud83d\\ude00"}, {"name": "\xc3\xa9"},'
                         b' {"name": "twice"}, {"name": "twice"}, {"name": "first", "name": "last"}, {"name": "a\\"b\\\\c"}]}' % (b'x' * 1000000))
 
+    def properties(self):
+        """A table with properties that cannot be kept, among others that can."""
+        if self.segments[2:] == ['n', 'tables', 't']:
+            self.answer(b'{"metadata": {"table-uuid": "u", "properties": {"self-optimizing.a": "x\\u0000y", "self-optimizing.b": "bad\xff\xfe",'
+                        b' "self-optimizing.c": "good", "self-optimizing.d\\u0000": "x", "self-optimizing.e": 7, "self-optimizing.f": "half\\ud800"}}}')
+        elif self.one_namespace():
+            self.answer({'identifiers': [{'name': 't'}]})
+
     def sametoken(self):
         if self.one_namespace():
             self.answer({'identifiers': [{'name': 't'}], 'next-page-token': 'again'})
@@ -310,12 +325,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def redirect(self, where, *more):
         here = '%s://127.0.0.1:%d/' % ('https' if options.certificate else 'http', self.server.server_port)
-        target = {'file': 'file:///etc/passwd', 'loop': here + 'redirect-loop/v1/config', 'same': here + 'gzip',
+        target = {'file': 'file:///etc/passwd', 'closed': 'http://127.0.0.1:1/', 'loop': here + 'redirect-loop/v1/config', 'same': here + 'gzip',
                   'inward': 'http://169.254.169.254/latest/meta-data', 'other': here.replace('127.0.0.1', 'localhost') + 'gzip',
                   'nowhere': ''}[where]
         if where in ('same', 'other'):
             target += '/' + '/'.join(self.segments) + '?' + urllib.parse.urlencode(self.query)
-        self.answer({}, 302, [('Location', target)] if target else [])
+        # the connection is not used again
+        self.answer({}, 302, ([('Location', target)] if target else []) + ([('Connection', 'close')] if where == 'closed' else []))
 
 
 class Server(http.server.ThreadingHTTPServer):

@@ -32,6 +32,25 @@ ok((grep { m{GET /lake/one/v1/pre/fix/namespaces/a/tables\?pageSize=\d+&pageToke
 ok((grep { m{namespaces/a%1Fx%1Fy/tables} } @requests), 'levels are separated as the protocol says');
 is($server->safe_psql('postgres', "SELECT count(*) FROM external_tables WHERE table_uuid IS NULL"), 0, 'each was read');
 
+# the exact set, whatever the size of the pages and of what is listed, and however a server says that a page is the last one
+for my $case ([ 1, 'absent', 0, 1, 101 ], [ 100, 'absent', 0, 1, 100, 101, 10001 ], [ 100, 'empty', 100, 101 ], [ 100, 'null', 0, 100, 201 ])
+{
+	my ($size, $last, @counts) = @$case;
+	my $name = "pages$size$last";
+	$catalog->write_lake($name, "{\"page\": $size, \"last_token\": \"$last\", \"namespaces\": {"
+		. join(', ', map { "\"n$_\": " . AmoroCatalog::list(map { "t$_" } 1 .. $_) } @counts) . '}}');
+	AmoroCatalog::create($server, $name, $catalog->uri("lake/$name"), '{}', '{"read-tables": "false"}');
+	$row = AmoroCatalog::wait_for_round($server, $name, 1);
+	my $sum = 0;
+	$sum += $_ for @counts;
+	is("$row->{tables} $row->{added} $row->{last_error}", "$sum $sum ", "pages of $size, the token after the last one is $last");
+	is($server->safe_psql('postgres', "SELECT string_agg(d || ' ' || n, ', ' ORDER BY n) FROM (SELECT database_name AS d, count(DISTINCT table_name) AS n FROM external_tables WHERE catalog_name = '$name' GROUP BY 1) x"),
+		join(', ', map { "n$_ $_" } grep { $_ > 0 } @counts), 'each namespace has its own');
+	$row = AmoroCatalog::explore($server, $name);
+	is("$row->{tables} $row->{added} $row->{changed} $row->{removed}", "$sum 0 0 0", 'and again');
+}
+$catalog->requests;
+
 # nothing new: nothing is written but the row that says so
 my $rows = "SELECT md5(string_agg(r, ' ' ORDER BY r)) FROM (SELECT table_id || ctid::text || xmin AS r FROM amoro_meta.listed_table UNION ALL SELECT table_id || ctid::text || xmin FROM amoro_meta.table_runtime) t";
 my $before = $server->safe_psql('postgres', $rows);
@@ -57,6 +76,24 @@ isnt($new, $old, 'a table made anew is another table');
 is($server->safe_psql('postgres', "SELECT count(*), min(table_id) FROM amoro_meta.table_runtime WHERE catalog_name = 'two' AND table_name = 't'"),
 	"1|$new", 'with a runtime of its own, the old one gone');
 is($server->safe_psql('postgres', "SELECT count(*) FROM amoro_meta.table_runtime WHERE table_name = 'off'"), 1, 'optimizing that was allowed begins');
+# renamed, and another one made under the old name
+$catalog->write_lake('two', '{"namespaces": {"d": ["t", "off", "u"]}, "uuids": {"t": "a third", "u": "another"}}');
+$row = AmoroCatalog::explore($server, 'two');
+is($server->safe_psql('postgres', "SELECT count(*), count(DISTINCT table_uuid) FROM external_tables WHERE catalog_name = 'two'"),
+	'3|3', 'a table that was renamed, and one made under its name, are told apart in the round that finds them');
+is($server->safe_psql('postgres', "SELECT count(*) FROM external_tables WHERE catalog_name = 'two' AND table_id = $new"), 0, 'what had the old name is closed');
+
+# D14: what cannot be read is listed all the same, as often as it is looked at
+$catalog->write_lake('unread', '{"status": {"tables/bad": 500, "tables/gone": 404, "tables/view": 406}, "namespaces": {"d": ["bad", "gone", "view", "t"]}}');
+AmoroCatalog::create($server, 'unread', $catalog->uri('lake/unread'));
+$row = AmoroCatalog::wait_for_round($server, 'unread', 1);
+for (1 .. 2)
+{
+	is(AmoroCatalog::tables($server, 'unread'), 'd/bad d/gone d/t d/view', 'what cannot be read is listed');
+	like("$row->{failures} $row->{last_error}", qr/^0 table "(?:bad": the server answers 500|view": the server answers 406) \(and 1 errors more\)$/, 'and named');
+	$row = AmoroCatalog::explore($server, 'unread');
+	is("$row->{added} $row->{changed} $row->{removed}", '0 0 0', 'the same again changes nothing');
+}
 
 # what is gone, what could not be listed
 sub lake_of_ten
@@ -151,6 +188,37 @@ for my $status (401, 403, 419, 501)
 is(scalar(grep { m{^POST} } $catalog->requests), 8, 'once each time');
 AmoroCatalog::create($server, 'secret', $catalog->uri('lake/renew'), '{"credential": "me:wr0ng", "oauth2-server-uri": "' . $catalog->uri('oauth/tokens') . '"}');
 like(AmoroCatalog::wait_for_round($server, 'secret', 1)->{last_error}, qr/^token: the server answers 401$/, 'a wrong secret fails');
+# a token ends in the middle of a round, again and again
+my @many = map { "\"n$_\": [\"t\"]" } 1 .. 20;
+sub posts { return scalar grep { m{^POST} } $catalog->requests }
+for my $status (401, 403, 419)
+{
+	$catalog->write_lake('short', "{\"token_uses\": 7, \"expired\": $status, \"namespaces\": {" . join(', ', @many) . '}}');
+	my $create = "SELECT create_catalog('short$status', 'iceberg_rest', jsonb_build_object('uri', '" . $catalog->uri('lake/short') . "', 'read-tables', 'false'), auth_config => ";
+	$server->safe_psql('postgres', "$create '{\"credential\": \"me:s3cret&=\", \"oauth2-server-uri\": \"" . $catalog->uri('oauth/tokens') . "\"}')");
+	$row = AmoroCatalog::wait_for_round($server, "short$status", 1);
+	is("$row->{tables} $row->{last_error}", '20 ', "a token that ends after seven questions with $status");
+	cmp_ok(posts(), '>=', 6, 'is had anew each time');
+}
+$catalog->write_lake('short', '{"namespaces": {' . join(', ', @many[ 0 .. 9 ]) . '}}');
+$row = AmoroCatalog::explore($server, 'short401');
+is($row->{held}, 10, 'fewer are listed');
+$catalog->write_lake('short', '{"namespaces": {' . join(', ', @many) . '}}');
+# nobody gives out tokens for a while: nothing is removed, and it recovers by itself
+append_to_file("$catalog->{directory}/tokens.down", '');
+$row = AmoroCatalog::explore($server, 'short401');
+like($row->{last_error}, qr/^token: the server answers 500$/, 'no token is to be had');
+is(scalar(split / /, AmoroCatalog::tables($server, 'short401')), 20, 'nothing is removed');
+unlink "$catalog->{directory}/tokens.down";
+$row = AmoroCatalog::explore($server, 'short401');
+is("$row->{tables} $row->{held} $row->{last_error}", '20 0 ', 'then it goes on');
+# one that is over as soon as it is given is used all the same
+posts();
+AmoroCatalog::create($server, 'over', $catalog->uri('lake/one'), '{"credential": "me:s3cret&=", "oauth2-server-uri": "' . $catalog->uri('oauth-0/tokens') . '"}');
+$row = AmoroCatalog::wait_for_round($server, 'over', 1, 20);
+is("$row->{tables} $row->{last_error}", '9 ', 'a token that is over at once');
+cmp_ok(posts(), '<', 10, 'is not had anew for each question');
+
 # D12
 unlike($server->log_text, qr/s3cret|wr0ng|token-\d|Bearer/, 'no secret is in the log');
 is($server->safe_psql('postgres', "SELECT count(*) FROM amoro_stat_explorer WHERE amoro_stat_explorer::text ~ 's3cret|wr0ng|token-'"), 0, 'nor in the view');

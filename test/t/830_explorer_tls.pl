@@ -3,7 +3,10 @@ use strict;
 use warnings;
 use AmoroCatalog;
 use AmoroCluster qw(poll);
+use IO::Socket::INET;
+use POSIX ();
 use PostgreSQL::Test::Utils;
+use Socket qw(SOL_SOCKET SO_LINGER);
 use Test::More;
 
 my $directory = PostgreSQL::Test::Utils::tempdir();
@@ -72,6 +75,37 @@ like(outcome_of('no key', $strict->uri('lake/l'), "$ours, \"client-certificate\"
 like(outcome_of('nonsense', $catalog->uri('lake/l'), '"ca-certificate": "nonsense"'), qr/^configuration: /, 'an authority that is none');
 # a connection that another catalog has made with its certificate is not used for one without
 like(outcome_of('still anonymous', $strict->uri('lake/l'), $ours), qr/^configuration: /, 'others still have to say who they are');
+
+# D19: servers that end in the middle of it all
+for my $case ([ 'cut' => qr/^tables of "n": / ], [ 'longer' => qr/^tables of "n": / ], [ 'garbage' => qr/^configuration: / ], [ 'redirect-nowhere' => qr/^configuration: / ])
+{
+	my ($name, $error) = @$case;
+	like(outcome_of($name, $catalog->uri($name), $ours), $error, "TLS, $name");
+}
+# and in the middle of the handshake: what they say before they are gone
+my %said = ('nothing' => '', 'half a record' => "\x16\x03\x03\x40\x00\x02\x00", 'an alert' => "\x15\x03\x03\x00\x02\x02\x28",
+	'something else' => "HTTP/1.1 400 Bad Request\r\n\r\n", 'a reset' => undef);
+for my $what (sort keys %said)
+{
+	my $listener = IO::Socket::INET->new(Listen => 5, LocalAddr => '127.0.0.1') or die $!;
+	my $child = fork // die $!;
+	if ($child == 0)
+	{
+		while (my $client = $listener->accept)
+		{
+			$client->sysread(my $hello, 100);
+			# closed with something unread in it, or with this option, a connection is reset
+			setsockopt($client, SOL_SOCKET, SO_LINGER, pack('II', 1, 0)) unless defined $said{$what};
+			$client->syswrite($said{$what} // '');
+			$client->close;
+		}
+		POSIX::_exit(0);
+	}
+	like(outcome_of("handshake $what", 'https://127.0.0.1:' . $listener->sockport, $ours), qr/^configuration: ./, "a server that says $what and is gone");
+	kill 'KILL', $child;
+	waitpid $child, 0;
+}
+is(AmoroCatalog::explore($server, 'good')->{last_error}, '', 'after all that one that behaves is explored');
 
 # a file of authorities for all
 $server->configure('amoro_meta.http_ca_file' => "$directory/ours.crt");
