@@ -5,6 +5,7 @@ use warnings;
 use AmoroCluster qw(poll);
 use AmoroLake;
 use AmoroNode;
+use AmoroProcedure qw(changes_of);
 use Test::More;
 use Time::HiRes qw(time);
 
@@ -96,6 +97,20 @@ is(description($_, 'd', 'kept'), $before, 'while it waits, ' . $_->name . ' give
 $away->signal('CONT');
 is($server->safe_psql('postgres', "SELECT wait_for_procedure($procedure, '50 s')"), 'done', 'the change succeeds');
 like(description($_, 'd', 'kept'), qr/later:date/, $_->name . ' gives what is new') for @live, $away;
+# a column that is retyped, or dropped, and given back: its undo is a change of its own, which all nodes hear of
+run_procedure($server, q{alter_table('c', 'd', 'kept', '[{"op": "add_column", "column": "count", "type": "int"}]')}) eq 'done' or die;
+$before = description($live[0], 'd', 'kept');
+for my $change ('{"op": "retype_column", "column": "count", "type": "long"}', '{"op": "drop_column", "column": "later"}')
+{
+	my ($name) = $change =~ /"op": "(\w+)"/;
+	$procedure = submit_and_hold("alter_table('c', 'd', 'kept', '[$change]')", 'pre_alter');
+	is($server->safe_psql('postgres', "SELECT cancel_procedure($procedure)"), 't', "$name is taken back before its release");
+	$away->signal('CONT');
+	is($server->safe_psql('postgres', "SELECT wait_for_procedure($procedure, '50 s')"), 'rolled_back', "$name: as a whole");
+	is(changes_of($server, $procedure), 'table pre_alter, table rollback', "$name: the undo is logged");
+	is(description($_, 'd', 'kept'), $before, "$name: $_->{name} gives the column as it was") for @live, $away;
+	is($server->safe_psql('postgres', "SELECT state FROM tables WHERE table_name = 'kept'"), 'normal', "$name: no marker is left");
+}
 $procedure = submit_and_hold(q{rename_table('c', 'd', 'kept', 'd', 'renamed')}, 'pre_alter');
 like(description($_, 'd', 'kept'), qr/later:date/, 'under the old name ' . $_->name . ' gives the table until it has the new one') for @live;
 is(description($_, 'd', 'renamed'), 409, 'the new name is in transition') for @live;
