@@ -216,6 +216,7 @@ SELECT pg_temp.attempt($$SELECT start_process('lake', 'd', 'v', 'MINOR', '[{}]')
 SELECT rows FROM amoro_meta.show_tables('lake', 'd');
 SELECT rows FROM amoro_meta.describe_table('lake', 'd', 'v');
 SELECT object_name, state FROM metadata_snapshot('table') ORDER BY 1;
+SELECT document::jsonb #- '{tables,0,version}' #- '{tables,1,version}' FROM metadata_listing('table', 'lake', 'd');
 CALL pg_temp.run($$drop_database('lake', 'd', cascade => true)$$);
 -- nothing is left
 SELECT (SELECT count(*) FROM amoro_meta.table_metadata), (SELECT count(*) FROM amoro_meta.procedure_claim);

@@ -165,12 +165,12 @@ REVOKE ALL ON FUNCTION metadata_snapshot_chunk(text, bigint, text, text, text, i
 
 -- What is listed, by the id of its database, in the order of an index: a page costs what is on it, however much there is.
 CREATE VIEW amoro_meta.table_listing AS
-	SELECT t.database_id, t.table_name AS object_name, t.state, t.version FROM amoro_meta.table_metadata t;
-COMMENT ON VIEW amoro_meta.table_listing IS 'tables as they are listed, but for the marker of their database';
+	SELECT t.database_id, t.table_name AS object_name, t.state, t.version, t.relation_kind FROM amoro_meta.table_metadata t;
+COMMENT ON VIEW amoro_meta.table_listing IS 'tables and views as they are listed, but for the marker of their database';
 
 CREATE VIEW amoro_meta.device_listing AS
 	SELECT v.database_id, v.device_path AS object_name, coalesce(nullif(v.state, 'normal'), p.state, t.state, 'normal') AS state,
-		greatest(v.version, t.version) AS version
+		greatest(v.version, t.version) AS version, NULL AS relation_kind
 	FROM amoro_meta.device v LEFT JOIN amoro_meta.template t ON t.template_id = v.template_id
 		LEFT JOIN LATERAL (SELECT m.state FROM amoro_meta.device_pattern m
 			WHERE m.database_id = v.database_id AND amoro_meta.device_paths_overlap(m.pattern, v.device_path) LIMIT 1) p ON true;
@@ -205,10 +205,10 @@ BEGIN
 				FROM amoro_meta.catalog c JOIN amoro_meta.database b ON b.catalog_id = c.catalog_id
 				WHERE c.catalog_name = $1 AND b.database_name = $2) d ON true
 			LEFT JOIN LATERAL (SELECT
-					json_agg(json_build_object('name', p.object_name, 'version', p.version,
-											   'state', CASE WHEN d.state = 'pre_drop' THEN d.state ELSE p.state END) ORDER BY p.ordinal) AS objects,
+					json_strip_nulls(json_agg(json_build_object('name', p.object_name, 'version', p.version, 'relation_kind', p.relation_kind,
+						'state', CASE WHEN d.state = 'pre_drop' THEN d.state ELSE p.state END) ORDER BY p.ordinal)) AS objects,
 					CASE count(*) WHEN $4 THEN max(p.object_name) FILTER (WHERE p.ordinal = $4) END AS last
-				FROM (SELECT o.object_name, o.state, o.version, row_number() OVER () AS ordinal
+				FROM (SELECT o.object_name, o.state, o.version, o.relation_kind, row_number() OVER () AS ordinal
 					FROM (SELECT * FROM amoro_meta.%I l
 						WHERE l.database_id = d.database_id AND d.state <> 'pre_create' AND l.state <> 'pre_create' AND l.object_name %3$s $3
 						ORDER BY l.object_name USING %4$s LIMIT $4) o) p) page ON true
@@ -217,8 +217,8 @@ BEGIN
 END;
 $$;
 COMMENT ON FUNCTION metadata_listing(text, text, text, text, integer) IS
-	'one row: the names of the tables or of the devices of a database, in their order after after_name (that of devices is byte by byte), as a JSON '
-	'document with the version and the marker of each; next is what to give as after_name for more. What is being created is left out. found and '
+	'one row: the names of the tables and views or of the devices of a database, in their order after after_name (that of devices is byte by byte), as a JSON '
+	'document with the version and the marker of each, of tables and views the kind (relation_kind); next is what to give as after_name for more. What is being created is left out. found and '
 	'state are those of the database. Errors: 22023 unknown kind, names missing or max_rows out of range, 25006 on a standby';
 REVOKE ALL ON FUNCTION metadata_listing(text, text, text, text, integer) FROM PUBLIC;
 

@@ -114,7 +114,7 @@ do
 is_deeply(\@listed, [ sort map { "root.big.d$_" } 1 .. 2500 ], 'all pages are all devices, each once');
 is($answer->{headers}{'amoro-metadata-version'}, query('SELECT version FROM amoro_meta.metadata_version'), '... stamped with the version');
 is(scalar @{ $node->get($path)->{json}{devices} }, 1000, 'a page has 1000 unless told otherwise');
-is_deeply($node->get('/v1/tables/lake/d')->{json}{tables}, [ { name => 't', state => 'normal', version => query('SELECT version FROM tables') } ], 'tables');
+is_deeply($node->get('/v1/tables/lake/d')->{json}{tables}, [ { name => 't', relation_kind => 'table', state => 'normal', version => query('SELECT version FROM tables') } ], 'tables');
 is($node->get('/v1/tables/lake/d', method => 'HEAD')->{status}, 200, 'HEAD');
 for my $case (
 	[ "$path?limit=0", 400, 'limit is not' ], [ "$path?limit=10001", 400, 'limit is not' ], [ "$path?limit=-1", 400, 'limit is not' ],
