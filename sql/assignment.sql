@@ -35,6 +35,8 @@ SELECT pg_temp.plan(6, 2, '0:1 0:2 1:1 1:2 2:1', '{1,2,3}', move => false);
 SELECT pg_temp.plan(4, 1, '0:1 1:1 2:1 3:1', '{1,2}', fixed => '{0,1}');
 -- one too many, or twice the same
 SELECT pg_temp.plan(1, 1, '0:1 0:2', '{1,2}');
+SELECT pg_temp.plan(4, 1, '0:1 0:2 1:1 1:2 2:1 2:2 3:1 3:3', '{1,2}', move => false);
+SELECT pg_temp.plan(3, 2, '0:1 0:2 0:3 1:1 1:2 1:3 2:1', '{1,2,3}', '{}', false);
 -- nonsense
 SELECT pg_temp.plan(0, 1, '', '{1}');
 SELECT pg_temp.plan(1, 0, '', '{1}');

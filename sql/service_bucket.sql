@@ -54,7 +54,7 @@ CREATE PROCEDURE pg_temp.balance() LANGUAGE plpgsql AS $$
 BEGIN
 	-- the coordinator may be at it as well, and then one of the two has nothing to do
 	LOOP
-		PERFORM balance_buckets();
+		PERFORM note_absent_nodes(), balance_buckets();
 		COMMIT;
 		CALL pg_temp.settle();
 		EXIT WHEN NOT EXISTS (SELECT FROM amoro_meta.bucket_service s, amoro_meta.planned_buckets(s.service_id));
@@ -153,6 +153,23 @@ DO $$BEGIN FOR i IN 1 .. 40 LOOP PERFORM create_table('lake', 'd', 't' || i, '{"
 CALL pg_temp.settle();
 SELECT count(*), count(DISTINCT t.table_id), count(DISTINCT b) FROM generate_series(1, 7) b, tables_of_bucket('optimizing', b) t;
 
+-- another number of buckets: who had one that is left has it again, under a new number; each table is in one bucket
+CREATE TEMP TABLE earlier AS SELECT bucket, node_name, version FROM service_buckets;
+CALL pg_temp.run($$alter_service_buckets('optimizing', 9)$$);
+CALL pg_temp.balance();
+CALL pg_temp.settle();
+SELECT service, owned, releasing, unowned FROM bucket_services;
+SELECT count(*) FILTER (WHERE b.node_name = e.node_name) >= 6 AS kept, bool_and(b.version > e.version) AS renumbered FROM service_buckets b JOIN earlier e USING (bucket);
+SELECT max(count) - min(count) <= 1 AS equal FROM shares;
+SELECT count(*), count(DISTINCT t.table_id), count(DISTINCT b) FROM generate_series(1, 9) b, tables_of_bucket('optimizing', b) t;
+SELECT pg_temp.attempt($$tables_of_bucket('optimizing', 10)$$);
+CALL pg_temp.run($$alter_service_buckets('optimizing', 7)$$);
+CALL pg_temp.balance();
+CALL pg_temp.settle();
+SELECT service, bucket_count, owned, releasing, unowned FROM bucket_services;
+SELECT array_agg(bucket ORDER BY bucket) FROM service_buckets;
+SELECT found FROM metadata_lookup('bucket', 'optimizing', '8');
+
 -- refusals; nothing is changed
 SELECT count(*) AS procedures FROM procedures \gset
 SELECT pg_temp.attempt(s) FROM unnest(ARRAY[
@@ -161,6 +178,8 @@ SELECT pg_temp.attempt(s) FROM unnest(ARRAY[
 	$$create_service_buckets('s', 0)$$, $$create_service_buckets('s', 10001)$$, $$create_service_buckets('s', NULL)$$, $$create_service_buckets('s', 1, '')$$,
 	$$create_service_buckets('s', timeout => '-1 s')$$,
 	$$drop_service_buckets('s')$$, $$drop_service_buckets(NULL)$$,
+	$$alter_service_buckets('s', 1)$$, $$alter_service_buckets(NULL, 1)$$, $$alter_service_buckets('optimizing', NULL)$$, $$alter_service_buckets('optimizing', 0)$$,
+	$$alter_partitions('lake', 'd', 1)$$, $$alter_partitions('lake', 'd', NULL)$$, $$alter_partitions('lake', 'd', 17)$$, $$alter_partitions('lake', NULL, 1)$$,
 	$$tables_of_bucket('s', 1)$$, $$tables_of_bucket('optimizing', 0)$$, $$tables_of_bucket('optimizing', 8)$$, $$tables_of_bucket('optimizing', NULL)$$,
 	$$assert_bucket('s', 1, 1, md5('')::uuid)$$, $$assert_bucket('optimizing', 8, 1, md5('')::uuid)$$, $$assert_bucket('optimizing', NULL, 1, md5('')::uuid)$$,
 	$$assert_bucket('optimizing', 1, NULL, md5('')::uuid)$$, $$assert_bucket('optimizing', 1, 1, NULL)$$,
@@ -215,6 +234,26 @@ CREATE TEMP TABLE before AS SELECT slot, node_names FROM partitions;
 CALL pg_temp.run($$balance_partitions('lake', 'd')$$);
 SELECT n, count(*) FROM partitions, unnest(node_names) n GROUP BY n ORDER BY n;
 SELECT count(*) AS moved FROM partitions p JOIN before b USING (slot) WHERE p.node_names <> b.node_names;
+-- another number of nodes for each slot: more, as far as there are; fewer, and those keep it that have fewest
+CREATE TEMP TABLE two AS SELECT slot, node_names, version FROM partitions;
+CALL pg_temp.run($$alter_partitions('lake', 'd', 4)$$);
+SELECT DISTINCT node_names FROM partitions;
+SELECT slot_count, replica_count, releasing, lacking FROM partitioned_databases;
+CALL pg_temp.run($$alter_partitions('lake', 'd', 1)$$);
+SELECT n, count(*) FROM partitions, unnest(node_names) n GROUP BY n ORDER BY n;
+CALL pg_temp.run($$alter_partitions('lake', 'd', 2)$$);
+SELECT n, count(*) FROM partitions, unnest(node_names) n GROUP BY n ORDER BY n;
+SELECT bool_and(p.version > t.version) FROM partitions p JOIN two t USING (slot);
+-- nothing else moves; and it waits for whoever moves a slot
+CREATE TEMP TABLE unmoved AS SELECT slot, node_names, version FROM partitions;
+CALL pg_temp.run($$alter_partitions('lake', 'd', 2)$$);
+SELECT count(*) FROM partitions p JOIN unmoved u USING (slot, node_names, version);
+UPDATE amoro_meta.partition SET state = 'releasing', next_node_ids = node_ids, procedure_id = 1 WHERE slot = 3;
+SELECT alter_partitions('lake', 'd', 3) AS refused \gset
+CALL pg_temp.settle();
+SELECT outcome, error_code, error_message, error_detail FROM procedure_status(:refused);
+UPDATE amoro_meta.partition SET state = 'normal', next_node_ids = NULL, procedure_id = NULL WHERE slot = 3;
+SELECT replica_count, count(*) FROM partitioned_databases, partitions WHERE partitions.state = 'normal' GROUP BY 1;
 -- a node out of touch keeps its slots; one that is removed does not
 SELECT release_node(node_id, incarnation) FROM nodes WHERE node_name = 'n3';
 SELECT repair_partitions();

@@ -51,6 +51,44 @@ checked_slot(Datum value, int slot_count)
 	return slot;
 }
 
+/*
+ * Says who has what: first of slots that have no more nodes than they should, so that of the others those keep them that have
+ * fewest.
+ */
+static void
+place_all(AssignmentPlan *plan, const Datum *slots, const Datum *nodes, int count)
+{
+	int		   *counts = palloc0_array(int, plan->slot_count);
+	int		   *last = palloc_array(int, plan->slot_count);	/* of the pairs of a slot; -1: none */
+	int		   *previous = palloc_array(int, Max(count, 1));
+	int64	   *ids = palloc_array(int64, Max(count, 1));
+
+	memset(last, -1, sizeof(int) * plan->slot_count);
+	for (int i = 0; i < count; i++)
+	{
+		int			slot = checked_slot(slots[i], plan->slot_count);
+
+		counts[slot]++;
+		previous[i] = last[slot];
+		last[slot] = i;
+	}
+	for (int i = 0; i < count; i++)
+	{
+		if (counts[DatumGetInt32(slots[i])] <= plan->replica_count)
+			assignment_plan_place(plan, DatumGetInt32(slots[i]), DatumGetInt64(nodes[i]));
+	}
+	for (int slot = 0; slot < plan->slot_count; slot++)
+	{
+		int			found = 0;
+
+		if (counts[slot] <= plan->replica_count)
+			continue;
+		for (int i = last[slot]; i != -1; i = previous[i])
+			ids[found++] = DatumGetInt64(nodes[i]);
+		assignment_plan_place_some(plan, slot, ids, found);
+	}
+}
+
 static void
 put_slot(ReturnSetInfo *result, const AssignmentPlan *plan, int slot)
 {
@@ -106,8 +144,7 @@ amoro_meta_planned_assignment(PG_FUNCTION_ARGS)
 	plan = assignment_plan_create(slot_count, PG_GETARG_INT32(1), plan_nodes, count);
 	for (int i = 0; i < fixed_count; i++)
 		plan->fixed[checked_slot(fixed[i], slot_count)] = true;
-	for (int i = 0; i < slots_count; i++)
-		assignment_plan_place(plan, checked_slot(slots[i], slot_count), DatumGetInt64(nodes[i]));
+	place_all(plan, slots, nodes, slots_count);
 	assignment_plan_fill(plan, PG_GETARG_BOOL(7));
 	for (int slot = 0; slot < slot_count; slot++)
 	{

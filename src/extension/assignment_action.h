@@ -11,6 +11,8 @@
 extern ActionResult bucket_create(Procedure *procedure);
 extern ActionResult bucket_release(Procedure *procedure);
 extern ActionResult bucket_hand_over(Procedure *procedure);
+extern ActionResult bucket_alter_release(Procedure *procedure);
+extern ActionResult bucket_alter_commit(Procedure *procedure);
 extern ActionResult bucket_drop_mark(Procedure *procedure);
 extern ActionResult bucket_drop_commit(Procedure *procedure);
 /* See object_rolled_back. */
@@ -21,6 +23,8 @@ extern ActionResult partition_create(Procedure *procedure);
 extern ActionResult partition_move_release(Procedure *procedure);
 extern ActionResult partition_balance_release(Procedure *procedure);
 extern ActionResult partition_hand_over(Procedure *procedure);
+extern ActionResult partition_alter_release(Procedure *procedure);
+extern ActionResult partition_alter_commit(Procedure *procedure);
 extern ActionResult partition_drop_mark(Procedure *procedure);
 extern ActionResult partition_drop_commit(Procedure *procedure);
 extern void partition_unmark(int64 procedure_id, ChangeList *changes);

@@ -78,6 +78,30 @@ assignment_plan_place(AssignmentPlan *plan, int slot, int64 node_id)
 	plan->changed[slot] = true;
 }
 
+/* See assignment_plan.h. */
+void
+assignment_plan_place_some(AssignmentPlan *plan, int slot, int64 *node_ids, int count)
+{
+	for (; count > 0; count--)
+	{
+		int			chosen = 0;
+		const PlanNode *best = NULL;
+
+		for (int i = 0; i < count; i++)
+		{
+			PlanNode	key = {.node_id = node_ids[i]};
+			const PlanNode *node = bsearch(&key, plan->nodes, plan->node_count, sizeof(PlanNode), compare_nodes);
+
+			if (node == NULL || (best != NULL && (node->load > best->load || (node->load == best->load && node > best))))
+				continue;
+			best = node;
+			chosen = i;
+		}
+		assignment_plan_place(plan, slot, node_ids[chosen]);
+		node_ids[chosen] = node_ids[count - 1];
+	}
+}
+
 /* The node that receives, does not have the slot (-1: any) and has fewest, or most; -1: none. Ties: the smaller id. */
 static int
 find_extreme(const AssignmentPlan *plan, int without_slot, bool most, const bool *passed_over)

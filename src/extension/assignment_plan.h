@@ -40,6 +40,8 @@ typedef struct AssignmentPlan
 extern AssignmentPlan *assignment_plan_create(int slot_count, int replica_count, PlanNode *nodes, int node_count);
 /* Says that a node has a slot. Of a node that is not in the plan, or one too many, the slot is taken away. */
 extern void assignment_plan_place(AssignmentPlan *plan, int slot, int64 node_id);
+/* The same for all nodes of a slot that has too many: those that have fewest keep it. Spoils the array. */
+extern void assignment_plan_place_some(AssignmentPlan *plan, int slot, int64 *node_ids, int count);
 /*
  * Gives free places to the nodes that have fewest. Afterwards the loads of the nodes that receive differ by at most
  * one, as far as that is possible without (move: with) taking slots away from nodes that have them; no plan that

@@ -131,6 +131,46 @@ bucket_hand_over(Procedure *procedure)
 	return ACTION_NEXT;
 }
 
+/* A table is in another bucket afterwards, so nobody owns any meanwhile; then the owners get those of theirs that are left. */
+ActionResult
+bucket_alter_release(Procedure *procedure)
+{
+	SqlArgument arguments[] = {
+		sql_bigint(procedure->object_id), sql_bigint(procedure->procedure_id), sql_bigint(argument_bigint(procedure, "bucket_count"))
+	};
+
+	lock_service(procedure);
+	procedure_sql("UPDATE amoro_meta.service_bucket SET state = 'releasing', procedure_id = $2,"
+				  " next_node_id = CASE WHEN bucket <= $3 THEN node_id END, next_incarnation = CASE WHEN bucket <= $3 THEN incarnation END"
+				  " WHERE service_id = $1",
+				  SPI_OK_UPDATE, lengthof(arguments), arguments);
+	append_service_change(procedure, "release");
+	return ACTION_NEXT;
+}
+
+ActionResult
+bucket_alter_commit(Procedure *procedure)
+{
+	SqlArgument id = sql_bigint(procedure->procedure_id);
+	SqlArgument count[] = {sql_bigint(procedure->object_id), sql_bigint(argument_bigint(procedure, "bucket_count"))};
+
+	lock_service(procedure);
+	append_service_change(procedure, "assign");
+
+	SqlArgument handed[] = {id, sql_bigint(procedure->appended_version)};
+	SqlArgument added[] = {count[0], count[1], handed[1]};
+
+	procedure_sql("DELETE FROM amoro_meta.service_bucket WHERE service_id = $1 AND bucket > $2", SPI_OK_DELETE, lengthof(count), count);
+	procedure_sql("SELECT amoro_meta.hand_over_buckets($1, $2)", SPI_OK_SELECT, lengthof(handed), handed);
+	procedure_sql("INSERT INTO amoro_meta.service_bucket (service_id, bucket, state, version)"
+				  " SELECT s.service_id, bucket, 'normal', $3 FROM amoro_meta.bucket_service s"
+				  " CROSS JOIN LATERAL generate_series(s.bucket_count + 1, $2::integer) bucket WHERE s.service_id = $1",
+				  SPI_OK_INSERT, lengthof(added), added);
+	procedure_sql("UPDATE amoro_meta.bucket_service SET bucket_count = $2 WHERE service_id = $1", SPI_OK_UPDATE, lengthof(count), count);
+	procedure_sql("SELECT amoro_meta.request_sweep('balance_buckets')", SPI_OK_SELECT, 0, NULL);
+	return ACTION_NEXT;
+}
+
 ActionResult
 bucket_drop_mark(Procedure *procedure)
 {

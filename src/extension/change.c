@@ -246,14 +246,20 @@ change_append(const MetadataChange *changes, int count)
 	return version;
 }
 
-/* Locks the counter row, unless somebody else has it: pruning can wait. */
+/*
+ * Locks the counter row, unless nothing beyond the history would be there to prune, or somebody else has it: pruning can
+ * wait. A lock alone would have the commit wait for a synchronous standby.
+ */
 static bool
 lock_version_row(int64 *version, int64 *pruned)
 {
+	Oid			types[] = {INT4OID};
+	Datum		history = Int32GetDatum(guc_change_history);
 	bool		isnull;
 
-	if (SPI_execute("SELECT version, pruned_version FROM amoro_meta.metadata_version FOR NO KEY UPDATE SKIP LOCKED",
-					false, 1) != SPI_OK_SELECT)
+	if (SPI_execute_with_args("SELECT version, pruned_version FROM amoro_meta.metadata_version"
+							  " WHERE version - $1 > pruned_version FOR NO KEY UPDATE SKIP LOCKED",
+							  1, types, &history, NULL, false, 1) != SPI_OK_SELECT)
 		elog(ERROR, "could not read amoro_meta.metadata_version");
 	if (SPI_processed == 0)
 		return false;
@@ -300,7 +306,7 @@ change_prune(void)
 	int64		version;
 	int64		pruned;
 
-	if (!lock_version_row(&version, &pruned) || version - guc_change_history <= pruned)
+	if (!lock_version_row(&version, &pruned))
 		return false;
 	return delete_changes(pruned, version - guc_change_history) < version - guc_change_history;
 }

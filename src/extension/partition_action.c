@@ -118,17 +118,49 @@ partition_move_release(Procedure *procedure)
 	return ACTION_NEXT;
 }
 
+/* Marks the slots that are to have other nodes. replica_count: how many nodes each should have; 0: as it is. */
+static void
+release_partitions(Procedure *procedure, int64 replica_count)
+{
+	SqlArgument arguments[] = {
+		sql_bigint(procedure->procedure_id), sql_bigint(procedure->object_id), sql_boolean(argument_boolean(procedure, "move")),
+		sql_optional_id(replica_count)
+	};
+
+	procedure_sql("SELECT s::text FROM amoro_meta.release_partitions($1, $2, $3, $4::integer) s ORDER BY s",
+				  SPI_OK_SELECT, lengthof(arguments), arguments);
+	append_partition_changes(procedure, "release");
+}
+
 ActionResult
 partition_balance_release(Procedure *procedure)
 {
-	SqlArgument arguments[] = {
-		sql_bigint(procedure->procedure_id), sql_bigint(procedure->object_id), sql_boolean(argument_boolean(procedure, "move"))
-	};
-
 	lock_partitions(procedure);
-	procedure_sql("SELECT s::text FROM amoro_meta.release_partitions($1, $2, $3) s ORDER BY s",
-				  SPI_OK_SELECT, lengthof(arguments), arguments);
-	append_partition_changes(procedure, "release");
+	release_partitions(procedure, 0);
+	return ACTION_NEXT;
+}
+
+/* Somebody who is moving a slot is in the way. */
+static void
+require_unmarked(const Procedure *procedure)
+{
+	SqlArgument id = sql_bigint(procedure->object_id);
+
+	if (procedure_sql("SELECT min(procedure_id) FROM amoro_meta.partition WHERE database_id = $1 AND state <> 'normal'",
+					  SPI_OK_SELECT, 1, &id) > 0 && !result_is_null(0, 1))
+		ereport(ERROR,
+				(errcode(ERRCODE_AMORO_OBJECT_IN_TRANSITION),
+				 errmsg("a partition of database \"%s\".\"%s\" is in transition", procedure->catalog_name, procedure->database_name),
+				 errdetail("Procedure " INT64_FORMAT " works on it.", result_bigint(0, 1)),
+				 errhint("SELECT procedure_status(" INT64_FORMAT ")", result_bigint(0, 1))));
+}
+
+ActionResult
+partition_alter_release(Procedure *procedure)
+{
+	lock_partitions(procedure);
+	require_unmarked(procedure);
+	release_partitions(procedure, argument_bigint(procedure, "replica_count"));
 	return ACTION_NEXT;
 }
 
@@ -150,18 +182,22 @@ partition_hand_over(Procedure *procedure)
 }
 
 ActionResult
+partition_alter_commit(Procedure *procedure)
+{
+	SqlArgument arguments[] = {sql_bigint(procedure->object_id), sql_bigint(argument_bigint(procedure, "replica_count"))};
+
+	procedure_sql("UPDATE amoro_meta.partition_set SET replica_count = $2 WHERE database_id = $1",
+				  SPI_OK_UPDATE, lengthof(arguments), arguments);
+	return partition_hand_over(procedure);
+}
+
+ActionResult
 partition_drop_mark(Procedure *procedure)
 {
 	SqlArgument arguments[] = {sql_bigint(procedure->object_id), sql_bigint(procedure->procedure_id)};
 
 	lock_partitions(procedure);
-	if (procedure_sql("SELECT min(procedure_id) FROM amoro_meta.partition WHERE database_id = $1 AND state <> 'normal'",
-					  SPI_OK_SELECT, 1, arguments) > 0 && !result_is_null(0, 1))
-		ereport(ERROR,
-				(errcode(ERRCODE_AMORO_OBJECT_IN_TRANSITION),
-				 errmsg("a partition of database \"%s\".\"%s\" is in transition", procedure->catalog_name, procedure->database_name),
-				 errdetail("Procedure " INT64_FORMAT " works on it.", result_bigint(0, 1)),
-				 errhint("SELECT procedure_status(" INT64_FORMAT ")", result_bigint(0, 1))));
+	require_unmarked(procedure);
 	procedure_sql("UPDATE amoro_meta.partition SET state = 'pre_drop', procedure_id = $2 WHERE database_id = $1",
 				  SPI_OK_UPDATE, lengthof(arguments), arguments);
 	append_database_change(procedure, "pre_drop");

@@ -27,6 +27,11 @@ PG_FUNCTION_INFO_V1(amoro_meta_procedure_machine_rows);
 
 #define NAMED(function) #function, function
 #define NO_WAY_BACK NULL, NULL
+#ifdef AMORO_WITHOUT_RELEASE
+#define WAITS_FOR_RELEASE false
+#else
+#define WAITS_FOR_RELEASE true
+#endif
 
 static const ProcedureStep machine[] = {
 	{"create_database", "submitted", NAMED(database_create_mark), "pre_create", NAMED(object_undo_nothing),
@@ -199,8 +204,15 @@ static const ProcedureStep machine[] = {
 	{"balance_buckets", "submitted", NAMED(bucket_release), "releasing", NAMED(object_undo_nothing),
 	false, false, "mark the buckets that are to have another owner: nobody owns them"},
 	{"balance_buckets", "releasing", NAMED(bucket_hand_over), "committed", NAMED(object_unmark),
-	true, true, "whoever owned them has let go, or surely serves nothing: give them to the next owners"},
+	WAITS_FOR_RELEASE, true, "whoever owned them has let go, or surely serves nothing: give them to the next owners"},
 	{"balance_buckets", "committed", NAMED(object_finish), PROCEDURE_DONE, NO_WAY_BACK,
+	true, false, "every node knows it"},
+
+	{"alter_service_buckets", "submitted", NAMED(bucket_alter_release), "releasing", NAMED(object_undo_nothing),
+	false, false, "mark the buckets: nobody owns them"},
+	{"alter_service_buckets", "releasing", NAMED(bucket_alter_commit), "committed", NAMED(object_unmark),
+	WAITS_FOR_RELEASE, true, "whoever owned them has let go: there are so many now, those that are left go back to their owners"},
+	{"alter_service_buckets", "committed", NAMED(object_finish), PROCEDURE_DONE, NO_WAY_BACK,
 	true, false, "every node knows it"},
 
 	{"drop_service_buckets", "submitted", NAMED(bucket_drop_mark), "pre_drop", NAMED(object_undo_nothing),
@@ -218,15 +230,22 @@ static const ProcedureStep machine[] = {
 	{"move_partition", "submitted", NAMED(partition_move_release), "releasing", NAMED(object_undo_nothing),
 	false, false, "mark the slot: neither of the two nodes has it"},
 	{"move_partition", "releasing", NAMED(partition_hand_over), "committed", NAMED(object_unmark),
-	true, true, "every node has heard of it, or surely serves nothing: give it to the other node"},
+	WAITS_FOR_RELEASE, true, "every node has heard of it, or surely serves nothing: give it to the other node"},
 	{"move_partition", "committed", NAMED(object_finish), PROCEDURE_DONE, NO_WAY_BACK,
 	true, false, "every node knows it"},
 
 	{"balance_partitions", "submitted", NAMED(partition_balance_release), "releasing", NAMED(object_undo_nothing),
 	false, false, "mark the slots that are to have other nodes"},
 	{"balance_partitions", "releasing", NAMED(partition_hand_over), "committed", NAMED(object_unmark),
-	true, true, "every node has heard of it, or surely serves nothing: give them to the other nodes"},
+	WAITS_FOR_RELEASE, true, "every node has heard of it, or surely serves nothing: give them to the other nodes"},
 	{"balance_partitions", "committed", NAMED(object_finish), PROCEDURE_DONE, NO_WAY_BACK,
+	true, false, "every node knows it"},
+
+	{"alter_partitions", "submitted", NAMED(partition_alter_release), "releasing", NAMED(object_undo_nothing),
+	false, false, "mark the slots that are to have more nodes, or fewer"},
+	{"alter_partitions", "releasing", NAMED(partition_alter_commit), "committed", NAMED(object_unmark),
+	WAITS_FOR_RELEASE, true, "every node has heard of it, or surely serves nothing: give them to the other nodes"},
+	{"alter_partitions", "committed", NAMED(object_finish), PROCEDURE_DONE, NO_WAY_BACK,
 	true, false, "every node knows it"},
 
 	{"drop_partitions", "submitted", NAMED(partition_drop_mark), "pre_drop", NAMED(object_undo_nothing),

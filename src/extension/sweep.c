@@ -20,6 +20,7 @@
 #include "procedure_sql.h"
 #include "stop_point.h"
 #include "sweep.h"
+#include "utils/guc.h"
 #include "utils/timeout.h"
 #include "utils/timestamp.h"
 
@@ -34,6 +35,7 @@ typedef struct Sweep
 {
 	const char *name;			/* of a function in the schema of the API: () returns bigint */
 	const int  *interval_ms;	/* a setting */
+	bool		local;			/* what it writes is of this moment: no standby has to confirm it */
 } Sweep;
 
 static const Sweep sweeps[] = {
@@ -46,6 +48,7 @@ static const Sweep sweeps[] = {
 	{"purge_terminal_sessions", &guc_refresh_interval},
 	{"announce_leaders", &guc_refresh_interval},
 	{"purge_calls", &guc_refresh_interval},
+	{"note_absent_nodes", &guc_assignment_interval, true},
 	{"balance_buckets", &guc_assignment_interval},
 	{"repair_partitions", &guc_assignment_interval},
 };
@@ -82,6 +85,8 @@ run(void *argument)
 
 	coordinator_check_term();
 	stop_point(psprintf("sweep.%s", work->sweep->name));
+	if (work->sweep->local)
+		(void) set_config_option("synchronous_commit", "local", PGC_SUSET, PGC_S_SESSION, GUC_ACTION_LOCAL, true, 0, false);
 	enable_timeout_after(STATEMENT_TIMEOUT, LONGEST_RUN_MS);
 	work->rows = DatumGetInt64(OidFunctionCall0(find_function(work->sweep->name)));
 	disable_timeout(STATEMENT_TIMEOUT, false);

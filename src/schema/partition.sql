@@ -57,7 +57,8 @@ CREATE VIEW amoro_meta.partition_object AS
 		JOIN amoro_meta.partition p USING (database_id);
 COMMENT ON VIEW amoro_meta.partition_object IS 'slots as nodes load them';
 
-CREATE FUNCTION amoro_meta.planned_partitions(database_id bigint, move boolean) RETURNS TABLE (slot integer, node_ids bigint[])
+CREATE FUNCTION amoro_meta.planned_partitions(database_id bigint, move boolean, replica_count integer DEFAULT NULL)
+	RETURNS TABLE (slot integer, node_ids bigint[])
 	LANGUAGE plpgsql VOLATILE PARALLEL RESTRICTED
 	SET search_path = pg_catalog, pg_temp
 	AS $$
@@ -76,13 +77,30 @@ BEGIN
 	SELECT coalesce(array_agg(n.node_id) FILTER (WHERE n.receives), '{}'), coalesce(array_agg(n.node_id) FILTER (WHERE NOT n.receives), '{}')
 		INTO receiving, keeping FROM amoro_meta.assignable_nodes(target.node_kind) n;
 	RETURN QUERY SELECT m.slot, m.node_ids
-		FROM amoro_meta.planned_assignment(target.slot_count, target.replica_count, placed.slots, placed.nodes, placed.fixed, receiving, keeping, move) m
+		FROM amoro_meta.planned_assignment(target.slot_count, coalesce(planned_partitions.replica_count, target.replica_count), placed.slots,
+			placed.nodes, placed.fixed, receiving, keeping, move) m
 		WHERE target.database_id IS NOT NULL;
 END;
 $$;
-COMMENT ON FUNCTION amoro_meta.planned_partitions(bigint, boolean) IS
-	'slots of a database that are to have other nodes: without move only those that lack some, or have one that was removed';
-REVOKE ALL ON FUNCTION amoro_meta.planned_partitions(bigint, boolean) FROM PUBLIC;
+COMMENT ON FUNCTION amoro_meta.planned_partitions(bigint, boolean, integer) IS
+	'slots of a database that are to have other nodes: without move only those that lack some, have too many, or have one that was removed; '
+	'replica_count: as if they should have so many';
+REVOKE ALL ON FUNCTION amoro_meta.planned_partitions(bigint, boolean, integer) FROM PUBLIC;
+
+CREATE FUNCTION amoro_meta.check_replica_count(replica_count integer) RETURNS void
+	LANGUAGE plpgsql IMMUTABLE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+BEGIN
+	PERFORM amoro_meta.check_not_null('replica_count', replica_count IS NOT NULL);
+	IF replica_count NOT BETWEEN 1 AND 16 THEN
+		RAISE EXCEPTION 'replica_count is out of range: %', replica_count USING ERRCODE = 'invalid_parameter_value',
+			HINT = 'A slot is on 1 to 16 nodes.';
+	END IF;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.check_replica_count(integer) IS 'raises 22004 or 22023 unless a slot may be on so many nodes';
+REVOKE ALL ON FUNCTION amoro_meta.check_replica_count(integer) FROM PUBLIC;
 
 CREATE FUNCTION create_partitions(catalog_name text, database_name text, slot_count integer DEFAULT 1000, replica_count integer DEFAULT 1,
 								  node_kind text DEFAULT 'node', request_id uuid DEFAULT NULL, timeout interval DEFAULT NULL) RETURNS bigint
@@ -94,16 +112,12 @@ DECLARE
 	parent bigint;
 BEGIN
 	PERFORM amoro_meta.check_name('catalog_name', catalog_name), amoro_meta.check_name('database_name', database_name),
-		amoro_meta.check_name('node_kind', node_kind), amoro_meta.check_not_null('slot_count', slot_count IS NOT NULL),
-		amoro_meta.check_not_null('replica_count', replica_count IS NOT NULL);
+		amoro_meta.check_name('node_kind', node_kind), amoro_meta.check_not_null('slot_count', slot_count IS NOT NULL);
 	IF slot_count NOT BETWEEN 1 AND 10000 THEN
 		RAISE EXCEPTION 'slot_count is out of range: %', slot_count USING ERRCODE = 'invalid_parameter_value',
 			HINT = 'A database has 1 to 10000 slots.';
 	END IF;
-	IF replica_count NOT BETWEEN 1 AND 16 THEN
-		RAISE EXCEPTION 'replica_count is out of range: %', replica_count USING ERRCODE = 'invalid_parameter_value',
-			HINT = 'A slot is on 1 to 16 nodes.';
-	END IF;
+	PERFORM amoro_meta.check_replica_count(replica_count);
 	SELECT * INTO submission FROM amoro_meta.begin_procedure('create_partitions', catalog_name, database_name, NULL,
 		jsonb_build_array(catalog_name, database_name, slot_count, replica_count, node_kind), request_id, timeout);
 	IF submission.known THEN
@@ -210,8 +224,9 @@ COMMENT ON FUNCTION move_partition(text, text, integer, text, text, uuid, interv
 	'Errors: 42704 no such database or slot, or no partitions, AM002 unknown node, AM401 a procedure works on the slot or the database, AM005, 22004, 22023, 25006';
 REVOKE ALL ON FUNCTION move_partition(text, text, integer, text, text, uuid, interval) FROM PUBLIC;
 
-CREATE FUNCTION balance_partitions(catalog_name text, database_name text, request_id uuid DEFAULT NULL, timeout interval DEFAULT NULL) RETURNS bigint
-	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
+CREATE FUNCTION amoro_meta.submit_partitions(kind text, catalog_name text, database_name text, given jsonb, request_id uuid, timeout interval)
+	RETURNS bigint
+	LANGUAGE plpgsql VOLATILE
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
@@ -219,41 +234,52 @@ DECLARE
 	target amoro_meta.partition_set;
 BEGIN
 	PERFORM amoro_meta.check_name('catalog_name', catalog_name), amoro_meta.check_name('database_name', database_name);
-	SELECT * INTO submission FROM amoro_meta.begin_procedure('balance_partitions', catalog_name, database_name, NULL,
-		jsonb_build_array(catalog_name, database_name), request_id, timeout);
+	SELECT * INTO submission FROM amoro_meta.begin_procedure(kind, catalog_name, database_name, NULL,
+		jsonb_build_array(catalog_name, database_name, given), request_id, timeout);
 	IF submission.known THEN
 		RETURN submission.procedure_id;
 	END IF;
 	target := amoro_meta.lock_partitions(catalog_name, database_name, true);
 	PERFORM amoro_meta.claim_name(submission.procedure_id, 'partition', catalog_name, database_name, '');
-	RETURN amoro_meta.set_procedure_object(submission.procedure_id, target.database_id, '{"move": true}');
+	RETURN amoro_meta.set_procedure_object(submission.procedure_id, target.database_id, given);
 END;
 $$;
+COMMENT ON FUNCTION amoro_meta.submit_partitions(text, text, text, jsonb, uuid, interval) IS
+	'what the submissions on all slots of a database have in common';
+REVOKE ALL ON FUNCTION amoro_meta.submit_partitions(text, text, text, jsonb, uuid, interval) FROM PUBLIC;
+
+CREATE FUNCTION balance_partitions(catalog_name text, database_name text, request_id uuid DEFAULT NULL, timeout interval DEFAULT NULL) RETURNS bigint
+	LANGUAGE sql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$SELECT amoro_meta.submit_partitions('balance_partitions', catalog_name, database_name, '{"move": true}', request_id, timeout)$$;
 COMMENT ON FUNCTION balance_partitions(text, text, uuid, interval) IS
 	'submits moves of slots of a database, as few as possible, after which the numbers of live nodes differ by at most one, and returns the procedure''s id. '
 	'Slots that are being moved stay as they are. request_id: a retry with the same one returns the same procedure. timeout: rolled back after it. '
 	'Errors: 42704 no such database, or no partitions, AM401 a procedure works on them or the database, AM005, 22004, 22023, 25006';
 REVOKE ALL ON FUNCTION balance_partitions(text, text, uuid, interval) FROM PUBLIC;
 
-CREATE FUNCTION drop_partitions(catalog_name text, database_name text, request_id uuid DEFAULT NULL, timeout interval DEFAULT NULL) RETURNS bigint
+CREATE FUNCTION alter_partitions(catalog_name text, database_name text, replica_count integer, request_id uuid DEFAULT NULL,
+								 timeout interval DEFAULT NULL) RETURNS bigint
 	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
 	AS $$
-DECLARE
-	submission record;
-	target amoro_meta.partition_set;
 BEGIN
-	PERFORM amoro_meta.check_name('catalog_name', catalog_name), amoro_meta.check_name('database_name', database_name);
-	SELECT * INTO submission FROM amoro_meta.begin_procedure('drop_partitions', catalog_name, database_name, NULL,
-		jsonb_build_array(catalog_name, database_name), request_id, timeout);
-	IF submission.known THEN
-		RETURN submission.procedure_id;
-	END IF;
-	target := amoro_meta.lock_partitions(catalog_name, database_name, true);
-	PERFORM amoro_meta.claim_name(submission.procedure_id, 'partition', catalog_name, database_name, '');
-	RETURN amoro_meta.set_procedure_object(submission.procedure_id, target.database_id, '{}');
+	PERFORM amoro_meta.check_replica_count(replica_count);
+	RETURN amoro_meta.submit_partitions('alter_partitions', catalog_name, database_name,
+		jsonb_build_object('move', false, 'replica_count', replica_count), request_id, timeout);
 END;
 $$;
+COMMENT ON FUNCTION alter_partitions(text, text, integer, uuid, interval) IS
+	'submits that each slot of a database is on another number of nodes and returns the procedure''s id. Slots that get a node get one of those that '
+	'have fewest; where one has to go it is the one that has most; nothing else moves. The number of slots stays: which slot a name belongs to follows '
+	'from it. request_id: a retry with the same one returns the same procedure. timeout: rolled back after it, as it is when a slot is being moved. '
+	'Errors: 42704 no such database, or no partitions, AM401 a procedure works on them or the database, AM005, 22004, 22023, 25006';
+REVOKE ALL ON FUNCTION alter_partitions(text, text, integer, uuid, interval) FROM PUBLIC;
+
+CREATE FUNCTION drop_partitions(catalog_name text, database_name text, request_id uuid DEFAULT NULL, timeout interval DEFAULT NULL) RETURNS bigint
+	LANGUAGE sql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$SELECT amoro_meta.submit_partitions('drop_partitions', catalog_name, database_name, '{}', request_id, timeout)$$;
 COMMENT ON FUNCTION drop_partitions(text, text, uuid, interval) IS
 	'submits the end of the division of a database into slots and returns the procedure''s id. request_id: a retry with the same one returns the same '
 	'procedure. timeout: rolled back after it, as it is when a slot is being moved. '
@@ -328,18 +354,18 @@ COMMENT ON FUNCTION amoro_meta.release_partition(bigint, bigint, integer, bigint
 	'marks a slot that is to go from one node to another';
 REVOKE ALL ON FUNCTION amoro_meta.release_partition(bigint, bigint, integer, bigint, text, bigint, text) FROM PUBLIC;
 
-CREATE FUNCTION amoro_meta.release_partitions(procedure_id bigint, database_id bigint, move boolean) RETURNS SETOF integer
+CREATE FUNCTION amoro_meta.release_partitions(procedure_id bigint, database_id bigint, move boolean, replica_count integer) RETURNS SETOF integer
 	LANGUAGE sql VOLATILE PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
 	AS $$
-	WITH planned AS MATERIALIZED (SELECT * FROM amoro_meta.planned_partitions(database_id, move))
+	WITH planned AS MATERIALIZED (SELECT * FROM amoro_meta.planned_partitions(database_id, move, replica_count))
 	UPDATE amoro_meta.partition p
 		SET state = 'releasing', procedure_id = release_partitions.procedure_id, next_node_ids = l.node_ids
 		FROM planned l WHERE p.database_id = release_partitions.database_id AND p.slot = l.slot AND p.state = 'normal'
 		RETURNING p.slot
 	$$;
-COMMENT ON FUNCTION amoro_meta.release_partitions(bigint, bigint, boolean) IS 'marks the slots that are to have other nodes, and returns them';
-REVOKE ALL ON FUNCTION amoro_meta.release_partitions(bigint, bigint, boolean) FROM PUBLIC;
+COMMENT ON FUNCTION amoro_meta.release_partitions(bigint, bigint, boolean, integer) IS 'marks the slots that are to have other nodes, and returns them';
+REVOKE ALL ON FUNCTION amoro_meta.release_partitions(bigint, bigint, boolean, integer) FROM PUBLIC;
 
 CREATE FUNCTION amoro_meta.hand_over_partitions(procedure_id bigint, version bigint) RETURNS boolean
 	LANGUAGE sql VOLATILE PARALLEL UNSAFE
@@ -408,4 +434,4 @@ INSERT INTO amoro_meta.access_rule (access_kind, object_kind, object_name)
 	SELECT k, 'function', 'partition_slot' FROM unnest(ARRAY['reader', 'operator', 'admin', 'node']) k
 	UNION ALL
 	SELECT k, 'function', n FROM unnest(ARRAY['operator', 'admin']) k,
-		unnest(ARRAY['create_partitions', 'move_partition', 'balance_partitions', 'drop_partitions', 'repair_partitions']) n;
+		unnest(ARRAY['create_partitions', 'move_partition', 'balance_partitions', 'alter_partitions', 'drop_partitions', 'repair_partitions']) n;

@@ -97,6 +97,21 @@ COMMENT ON FUNCTION amoro_meta.planned_buckets(bigint) IS
 	'a node that is out of touch keeps its buckets for amoro_meta.node_offline_timeout';
 REVOKE ALL ON FUNCTION amoro_meta.planned_buckets(bigint) FROM PUBLIC;
 
+CREATE FUNCTION amoro_meta.check_bucket_count(bucket_count integer) RETURNS void
+	LANGUAGE plpgsql IMMUTABLE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+BEGIN
+	PERFORM amoro_meta.check_not_null('bucket_count', bucket_count IS NOT NULL);
+	IF bucket_count NOT BETWEEN 1 AND 10000 THEN
+		RAISE EXCEPTION 'bucket_count is out of range: %', bucket_count USING ERRCODE = 'invalid_parameter_value',
+			HINT = 'A service has 1 to 10000 buckets.';
+	END IF;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.check_bucket_count(integer) IS 'raises 22004 or 22023 unless a service may have so many buckets';
+REVOKE ALL ON FUNCTION amoro_meta.check_bucket_count(integer) FROM PUBLIC;
+
 CREATE FUNCTION create_service_buckets(service text, bucket_count integer DEFAULT 100, node_kind text DEFAULT 'node',
 									   request_id uuid DEFAULT NULL, timeout interval DEFAULT NULL) RETURNS bigint
 	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
@@ -105,12 +120,7 @@ CREATE FUNCTION create_service_buckets(service text, bucket_count integer DEFAUL
 DECLARE
 	submission record;
 BEGIN
-	PERFORM amoro_meta.check_name('service', service), amoro_meta.check_name('node_kind', node_kind),
-		amoro_meta.check_not_null('bucket_count', bucket_count IS NOT NULL);
-	IF bucket_count NOT BETWEEN 1 AND 10000 THEN
-		RAISE EXCEPTION 'bucket_count is out of range: %', bucket_count USING ERRCODE = 'invalid_parameter_value',
-			HINT = 'A service has 1 to 10000 buckets.';
-	END IF;
+	PERFORM amoro_meta.check_name('service', service), amoro_meta.check_name('node_kind', node_kind), amoro_meta.check_bucket_count(bucket_count);
 	SELECT * INTO submission FROM amoro_meta.begin_procedure('create_service_buckets', service, NULL, NULL,
 		jsonb_build_array(service, bucket_count, node_kind), request_id, timeout);
 	IF submission.known THEN
@@ -148,8 +158,8 @@ $$;
 COMMENT ON FUNCTION amoro_meta.lock_service(text) IS 'id of a service that has buckets, locked; raises 42704 for any other';
 REVOKE ALL ON FUNCTION amoro_meta.lock_service(text) FROM PUBLIC;
 
-CREATE FUNCTION drop_service_buckets(service text, request_id uuid DEFAULT NULL, timeout interval DEFAULT NULL) RETURNS bigint
-	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
+CREATE FUNCTION amoro_meta.submit_service_buckets(kind text, service text, given jsonb, request_id uuid, timeout interval) RETURNS bigint
+	LANGUAGE plpgsql VOLATILE
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
@@ -157,16 +167,39 @@ DECLARE
 	target bigint;
 BEGIN
 	PERFORM amoro_meta.check_name('service', service);
-	SELECT * INTO submission FROM amoro_meta.begin_procedure('drop_service_buckets', service, NULL, NULL,
-		jsonb_build_array(service), request_id, timeout);
+	SELECT * INTO submission FROM amoro_meta.begin_procedure(kind, service, NULL, NULL, jsonb_build_array(service, given), request_id, timeout);
 	IF submission.known THEN
 		RETURN submission.procedure_id;
 	END IF;
 	target := amoro_meta.lock_service(service);
 	PERFORM amoro_meta.claim_name(submission.procedure_id, 'bucket', service, '', '');
-	RETURN amoro_meta.set_procedure_object(submission.procedure_id, target, '{}');
+	RETURN amoro_meta.set_procedure_object(submission.procedure_id, target, given);
 END;
 $$;
+COMMENT ON FUNCTION amoro_meta.submit_service_buckets(text, text, jsonb, uuid, interval) IS
+	'what the submissions on all buckets of a service have in common';
+REVOKE ALL ON FUNCTION amoro_meta.submit_service_buckets(text, text, jsonb, uuid, interval) FROM PUBLIC;
+
+CREATE FUNCTION alter_service_buckets(service text, bucket_count integer, request_id uuid DEFAULT NULL, timeout interval DEFAULT NULL) RETURNS bigint
+	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+BEGIN
+	PERFORM amoro_meta.check_bucket_count(bucket_count);
+	RETURN amoro_meta.submit_service_buckets('alter_service_buckets', service, jsonb_build_object('bucket_count', bucket_count), request_id, timeout);
+END;
+$$;
+COMMENT ON FUNCTION alter_service_buckets(text, integer, uuid, interval) IS
+	'submits another division of a service, into buckets 1 to bucket_count, and returns the procedure''s id. A table belongs to another bucket then: nobody '
+	'owns any until all have let go; after that the old owners have what is left of theirs, under new versions, and the sweep gives the others away. '
+	'request_id: a retry with the same one returns the same procedure. timeout: rolled back after it. '
+	'Errors: 42704 it has none, AM401 a procedure works on them, AM005, 22004, 22023, 25006';
+REVOKE ALL ON FUNCTION alter_service_buckets(text, integer, uuid, interval) FROM PUBLIC;
+
+CREATE FUNCTION drop_service_buckets(service text, request_id uuid DEFAULT NULL, timeout interval DEFAULT NULL) RETURNS bigint
+	LANGUAGE sql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$SELECT amoro_meta.submit_service_buckets('drop_service_buckets', service, '{}', request_id, timeout)$$;
 COMMENT ON FUNCTION drop_service_buckets(text, uuid, interval) IS
 	'submits the end of the buckets of a service and returns the procedure''s id; it is done when nobody thinks any more that he owns one. '
 	'request_id: a retry with the same one returns the same procedure. timeout: rolled back after it. '
@@ -183,15 +216,7 @@ DECLARE
 	submitted bigint := 0;
 BEGIN
 	PERFORM amoro_meta.require_read_committed('balance buckets');
-	-- one at a time, and nobody waits for the other: what it writes is of all services
-	IF NOT pg_try_advisory_xact_lock(1095565317, 0) THEN
-		RETURN 0;
-	END IF;
 	-- where there is nothing to give away nothing is written: its commit would wait for a standby that is gone
-	IF NOT EXISTS (SELECT FROM amoro_meta.bucket_service) THEN
-		RETURN 0;
-	END IF;
-	PERFORM amoro_meta.note_absent_nodes();
 	FOR target IN SELECT s.service_id, s.service FROM amoro_meta.bucket_service s ORDER BY s.service_id LOOP
 		CONTINUE WHEN NOT EXISTS (SELECT FROM amoro_meta.planned_buckets(target.service_id));
 		PERFORM FROM amoro_meta.bucket_service s WHERE s.service_id = target.service_id FOR NO KEY UPDATE SKIP LOCKED;
@@ -333,4 +358,4 @@ INSERT INTO amoro_meta.access_rule (access_kind, object_kind, object_name)
 	SELECT 'node', 'function', 'assert_bucket'
 	UNION ALL
 	SELECT k, 'function', n FROM unnest(ARRAY['operator', 'admin']) k,
-		unnest(ARRAY['create_service_buckets', 'drop_service_buckets', 'balance_buckets']) n;
+		unnest(ARRAY['create_service_buckets', 'alter_service_buckets', 'drop_service_buckets', 'balance_buckets', 'note_absent_nodes']) n;

@@ -10,7 +10,7 @@ use Time::HiRes qw(sleep time);
 
 my $lease = 2;
 my $tick = $lease / 8;
-my $server = create_primary('main', tables => ['t'], conf => "amoro_meta.require_synchronous_tick = on\n");
+my $server = create_primary('main', tables => ['t'], conf => "amoro_meta.require_synchronous_tick = on\namoro_meta.assignment_interval = 100ms\n");
 my $no_lease = qr/no synchronous standby confirms that this server is the primary/;
 
 sub coordinator_cycles { return $server->coordinator->{cycles} }
@@ -44,6 +44,10 @@ my $before = $server->safe_psql('postgres', 'SELECT pg_snapshot_xmax(pg_current_
 wait_for_tick($server) for 1 .. 3;
 is($server->safe_psql('postgres', 'SELECT pg_snapshot_xmax(pg_current_snapshot())'), $before, 'ticks take no transaction ids');
 like($server->log_text, qr/LOG:.*amoro_meta grants leases again/, 'the log says that leases are granted again');
+my $buckets = $server->safe_psql('postgres', "SELECT create_service_buckets('work', 2)");
+is($server->safe_psql('postgres', "SELECT wait_for_procedure($buckets, '30 s')"), 'done', 'a service gets buckets');
+poll('the node owns them', sub { $server->safe_psql('postgres',
+	"SELECT owned = 2 FROM bucket_services WHERE NOT EXISTS (SELECT FROM procedures WHERE outcome IS NULL)") eq 't' });
 
 # The standby hangs: no leases from then on, and nobody but those who commit waits
 my $walreceiver = $standby->safe_psql('postgres', 'SELECT pid FROM pg_stat_wal_receiver');
@@ -59,8 +63,10 @@ $status = poll('it is owed nothing any more', sub { $server->safe_psql('postgres
 	"SELECT reason FROM node_status WHERE node_name = 'n1' AND lease_owed_for IS NULL") }, 10);
 like($status, qr/^gets no lease: $no_lease/, 'node_status says why');
 isnt($server->coordinator->{tick_pending_since}, undef, 'amoro_stat_coordinator shows a tick that is pending');
+poll('that the node is missed is written down', sub { $server->safe_psql('postgres',
+	"SELECT bool_and(absent_since IS NOT NULL) FROM service_buckets WHERE node_name = 'n1'") eq 't' });
 wait_for_cycles();
-pass('the coordinator itself does not wait');
+is($server->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"), 0, 'the coordinator itself does not wait');
 
 # H05: a wait that is cancelled confirms nothing: neither a client's, nor the coordinator's
 sub commit_cancelled

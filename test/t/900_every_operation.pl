@@ -245,6 +245,13 @@ my @operations = (
 		seen => q{(SELECT count(*) = 2 FROM service_buckets WHERE service = 'NAME')}
 	},
 	{
+		name => 'alter_service_buckets',
+		before => [q{create_service_buckets('NAME', 2, 'nobody')}],
+		call => q{alter_service_buckets('NAME', 1)},
+		look => [ [ '/v1/buckets/NAME/2', qr/"bucket" ?: ?2/, 404 ] ],
+		seen => q{(SELECT bucket_count = 1 FROM bucket_services WHERE service = 'NAME')}
+	},
+	{
 		name => 'drop_service_buckets',
 		before => [q{create_service_buckets('NAME', 2, 'nobody')}],
 		call => q{drop_service_buckets('NAME')},
@@ -264,6 +271,12 @@ my @operations = (
 			q{move_partition('c', 'NAME', (SELECT slot FROM partitions WHERE database_name = 'NAME' AND node_names = '{n2}'), 'n2', 'n1')} ],
 		call => q{move_partition('c', 'NAME', 0, 'n1', 'n2')},
 		look => [ [ '/v1/partitions/c/NAME/0', qr/"nodes" ?: ?\["n1"\]/, qr/"nodes" ?: ?\["n2"\]/ ] ],
+	},
+	{
+		name => 'alter_partitions',
+		before => [ q{create_database('c', 'NAME')}, q{create_partitions('c', 'NAME', 1, 1)}, q{alter_partitions('c', 'NAME', 2)} ],
+		call => q{alter_partitions('c', 'NAME', 1)},
+		look => [ [ '/v1/partitions/c/NAME/0', qr/"nodes" ?: ?\["n\d",\s?"n\d"\]/, qr/"nodes" ?: ?\["n\d"\]/ ] ],
 	},
 	{
 		name => 'drop_partitions',

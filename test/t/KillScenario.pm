@@ -27,8 +27,8 @@ my %kinds_of = (
 	'302_kill_every_step' => [ qw(
 		create_user alter_user rename_user drop_user create_role rename_role drop_role
 		grant_role revoke_role grant_privilege revoke_privilege
-		create_service_buckets balance_buckets drop_service_buckets
-		create_partitions move_partition balance_partitions drop_partitions) ]);
+		create_service_buckets balance_buckets alter_service_buckets drop_service_buckets
+		create_partitions move_partition balance_partitions alter_partitions drop_partitions) ]);
 
 # For each kind: what must be there before (procedures, then other SQL), how it is submitted, what is true only after it is done, which changes an undo
 # logs. NAME is new in every round.
@@ -225,6 +225,12 @@ my %scenario = (
 		done => q{(SELECT count(*) = 3 FROM service_buckets WHERE service = 'NAME' AND state = 'normal' AND incarnation = md5('NAME')::uuid)},
 		again => 1
 	},
+	alter_service_buckets => {
+		before => [q{create_service_buckets('NAME', 3, 'NAME')}],
+		submit => q{alter_service_buckets('NAME', 5)},
+		done => q{(SELECT bucket_count = 5 FROM bucket_services WHERE service = 'NAME')
+			AND (SELECT array_agg(bucket ORDER BY bucket) = '{1,2,3,4,5}' FROM service_buckets WHERE service = 'NAME' AND state = 'normal')}
+	},
 	drop_service_buckets => {
 		before => [q{create_service_buckets('NAME', 3, 'NAME')}],
 		submit => q{drop_service_buckets('NAME')},
@@ -253,6 +259,15 @@ my %scenario = (
 		done => q{(SELECT count(*) = 5 FROM amoro_meta.partition JOIN databases USING (database_id)
 			WHERE database_name = 'NAME' AND partition.state = 'normal' AND node_ids = ARRAY[(SELECT node_id FROM nodes WHERE node_name = 'NAME')])},
 		again => 1
+	},
+	alter_partitions => {
+		before => [q{create_database('lake', 'NAME')}, q{create_partitions('lake', 'NAME', 5, 2, 'NAME')}],
+		sql => q{register_node('NAME ' || n, md5('NAME' || n)::uuid, 'NAME') FROM unnest('{a,b}'::text[]) n;
+			UPDATE amoro_meta.partition SET node_ids = (SELECT array_agg(node_id ORDER BY node_id) FROM nodes WHERE node_name IN ('NAME a', 'NAME b'))
+			WHERE database_id = (SELECT database_id FROM databases WHERE database_name = 'NAME')},
+		submit => q{alter_partitions('lake', 'NAME', 1)},
+		done => q{(SELECT replica_count = 1 FROM partitioned_databases WHERE database_name = 'NAME') AND (SELECT bool_and(cardinality(node_names) = 1)
+			AND count(DISTINCT node_names) = 2 FROM partitions WHERE database_name = 'NAME' AND state = 'normal')}
 	},
 	drop_partitions => {
 		before => [q{create_database('lake', 'NAME')}, q{create_partitions('lake', 'NAME', 5, 2, 'NAME')}],
