@@ -21,16 +21,17 @@ static const struct
 	const char *object_kind;
 	ChangeReach reach;
 	AmoroCacheKind kind;
+	unsigned	rule;
 }			reaches[] = {
-	{"catalog", REACH_DATABASE, 0},
-	{"database", REACH_DATABASE, 0},
-	{"template", REACH_DATABASE, 0},
-	{"table", REACH_NAME, AMORO_CACHE_TABLE},
-	{"view", REACH_NAME, AMORO_CACHE_TABLE},
-	{"partition", REACH_NAME, AMORO_CACHE_PARTITION},
-	{"device", REACH_NAME, AMORO_CACHE_DEVICE},
-	{"bucket", REACH_KIND, AMORO_CACHE_BUCKET},
-	{"authority", REACH_KIND, AMORO_CACHE_AUTHORITY},
+	{"catalog", REACH_DATABASE, 0, RULE_APPLY_RELATION},
+	{"database", REACH_DATABASE, 0, RULE_APPLY_RELATION},
+	{"template", REACH_DATABASE, 0, RULE_APPLY_TEMPLATE},
+	{"table", REACH_NAME, AMORO_CACHE_TABLE, RULE_APPLY_RELATION},
+	{"view", REACH_NAME, AMORO_CACHE_TABLE, RULE_APPLY_RELATION},
+	{"partition", REACH_NAME, AMORO_CACHE_PARTITION, RULE_APPLY_PARTITION},
+	{"device", REACH_NAME, AMORO_CACHE_DEVICE, RULE_APPLY_DEVICE},
+	{"bucket", REACH_KIND, AMORO_CACHE_BUCKET, RULE_APPLY_BUCKET},
+	{"authority", REACH_KIND, AMORO_CACHE_AUTHORITY, RULE_APPLY_AUTHORITY},
 };
 
 static CacheKindSet
@@ -101,7 +102,8 @@ apply(AmoroNode *node, const MetadataChange *change)
 	{
 		if (strcmp(change->object_kind, reaches[i].object_kind) == 0)
 		{
-			apply_known(node, change, reaches[i].reach, reaches[i].kind);
+			if (RULE(reaches[i].rule))
+				apply_known(node, change, reaches[i].reach, reaches[i].kind);
 			return;
 		}
 	}

@@ -31,7 +31,13 @@ enum
 	RULE_MARK_FORGOTTEN = 1 << 18,	/* in a kind that is whole, what is forgotten leaves a mark that it has to be asked */
 	RULE_CATCH_UP = 1 << 19,	/* what was loaded in chunks, or kept, is brought up to date before it is served */
 	RULE_ONE_HISTORY = 1 << 20, /* what was loaded from another timeline is dropped */
-	RULE_LISTING = 1 << 21		/* a change in a database makes what is listed of it stale */
+	RULE_LISTING = 1 << 21,		/* a change in a database makes what is listed of it stale */
+	RULE_APPLY_RELATION = 1 << 22,	/* what a change of a kind touches is forgotten */
+	RULE_APPLY_DEVICE = 1 << 23,
+	RULE_APPLY_TEMPLATE = 1 << 24,
+	RULE_APPLY_PARTITION = 1 << 25,
+	RULE_APPLY_BUCKET = 1 << 26,
+	RULE_APPLY_AUTHORITY = 1 << 27
 };
 
 #if defined(AMORO_WITHOUT_RULES)

@@ -9,13 +9,13 @@ starts after it sees it.
 """
 from collections import defaultdict
 
-from .client import KEYS
-from . import tenure
+from . import document, tenure
+from .operation import BUCKET_KEYS, DEVICE_KEYS, KEYS, PARTITION_KEYS, TABLE_KEYS, touches
 from .server import ACK_TIMEOUT_MS, LEASES_MS
 from .timeline import ABSENT, IN_TRANSITION, Metadata, Steps
 
 # Takes effect for readers at once, on all nodes: they read through the database since its marker was everywhere.
-EFFECTS = ('create', 'alter', 'rename', 'drop', 'rollback')
+EFFECTS = ('create', 'alter', 'rename', 'drop', 'assign', 'rollback')
 # Seconds after a change within which every node that still answers has applied it, whatever happens to it.
 STALENESS = (ACK_TIMEOUT_MS + max(LEASES_MS) * 1.001) / 1000 + 1.0
 
@@ -89,25 +89,37 @@ class Checker:
         return spans
 
     def replay(self):
+        """What the log says of tables, step by step, is what there was."""
+        self.documents = document.read(self.of['documents'])
         stamps = {event['procedure']: event['stamp'] for event in self.of['procedure'] + self.of['final_procedure'] if event['stamp']}
-        self.metadata = Metadata(KEYS, stamps)
+        metadata = Metadata(stamps)
         for version in sorted(self.by_version):
+            at = self.by_version[version][0]['latest']
             try:
-                self.metadata.apply(version, self.by_version[version])
+                metadata.apply(version, self.by_version[version])
             except KeyError as error:
-                self.violate('log', self.by_version[version][0]['latest'], f'version {version} changes {error}, which is not there')
+                self.violate('log', at, f'version {version} changes {error}, which is not there')
+            for key in TABLE_KEYS:
+                value = self.documents[key].at(version)
+                found = self.documents[key].answer(value)
+                if found[0] == 'there':
+                    found = ('there', value[1], *value[3:])
+                if found != metadata.state(key):
+                    self.violate('log', at, f'{key} was {found} at version {version}; by the log it is {metadata.state(key)}')
+                    return
 
     def find_floors(self):
         """From when on is a version everywhere? When the step that needed it has surely committed."""
         of_procedure = defaultdict(list)    # (version, committed at the latest)
         for version in sorted(self.by_version):
             change = self.by_version[version][0]
-            of_procedure[change['procedure']].append((version, change['latest'], change['operation']))
+            if change['procedure'] is not None:
+                of_procedure[change['procedure']].append((version, change['latest'], change['operation']))
         floors = []
         for changes in of_procedure.values():
             for (version, _, mark), (_, latest, operation) in zip(changes, changes[1:]):
                 # the other tables of a database that is dropped follow without a wait
-                if mark.startswith('pre_') and operation != 'rollback':
+                if mark.startswith(('pre_', 'release')) and operation != 'rollback':
                     floors.append((latest, version))
         for event in self.of['procedure'] + self.of['acknowledged']:
             if event['outcome'] == 'done' and event['procedure'] in of_procedure:
@@ -118,11 +130,28 @@ class Checker:
         effects = {key: [] for key in KEYS}
         for version, changes in self.by_version.items():
             for change in changes:
-                if change['operation'] in EFFECTS and change['database'] is not None:
+                # whoever may do what has no marker
+                if change['operation'] in EFFECTS and change['kind'] != 'authority':
                     for key in KEYS:
-                        if key.startswith(change['database'] + '/') and change['table'] in (None, key.split('/')[1]):
+                        if touches(change, key):
                             effects[key].append((change['latest'], version))
         self.effects = {key: Steps(pairs) for key, pairs in effects.items()}
+        self.spans = {key: self.marker_spans(key) for key in DEVICE_KEYS + PARTITION_KEYS}
+        self.owners = {key: Steps((answer['at'], answer['object_version']) for answer in self.of['answer']
+                                  if answer['key'] == key and answer.get('owned')) for key in BUCKET_KEYS}
+
+    def marker_spans(self, key):
+        """(version of a marker on a key, version with which it goes), whoever has put it there."""
+        begun, spans = {}, []
+        for version in sorted(self.by_version):
+            for change in self.by_version[version]:
+                if not touches(change, key):
+                    continue
+                if change['operation'].startswith('pre_'):
+                    begun[change['procedure']] = version
+                elif change['procedure'] in begun:
+                    spans.append((begun.pop(change['procedure']), version))
+        return spans + [(version, float('inf')) for version in begun.values()]
 
     def check_answer(self, answer):
         pending, key, version = answer['pending'], answer['key'], answer['metadata_version']
@@ -141,14 +170,17 @@ class Checker:
         if version > last:
             self.violate('future', answer['at'], f'answered from version {version} before it was committed', answer=answer)
             return
-        allowed = self.metadata.timelines[key].between(max(first, version), max(last, version))
+        spans = self.spans.get(key, ())
+        allowed = self.documents[key].between(max(first, version), max(last, version), spans)
         if self.state_of(answer) not in allowed:
-            wider = self.metadata.timelines[key].between(max(everywhere, version), max(last, version))
+            wider = self.documents[key].between(max(everywhere, version), max(last, version), spans)
             rule = 'switch' if self.state_of(answer) in wider else 'content'
             self.violate(rule, answer['at'], f'answered {self.state_of(answer)}; from version {max(first, version)} to {last} it was {allowed}',
                          answer=answer)
         if answer.get('object_version') != answer.get('body_version'):
             self.violate('content', answer['at'], 'header and body disagree about the version', answer=answer)
+        if answer.get('owned') and self.owners[key].before(pending) > answer['object_version']:
+            self.violate('ownership', answer['at'], 'said that it owns the bucket, after a later owner had said so', answer=answer)
 
     def forgive_caught(self):
         """
@@ -175,7 +207,7 @@ class Checker:
             return IN_TRANSITION
         if 'allowed' in answer:
             return ('allowed', answer['allowed'])
-        return ('there', answer['object_version'], answer['table_id'], answer['stamp'])
+        return ('there', answer['object_version'], answer['digest'])
 
     def check_acknowledged(self):
         """Whatever a client was told of a procedure is what the database says of it at the end."""
@@ -191,12 +223,8 @@ class Checker:
             elif event.get('outcome') not in (None, 'running', found['outcome']):
                 self.violate('acknowledged', event['at'],
                              f"procedure {event['procedure']} was {event['outcome']} and is {found['outcome']} in the end")
-        tables = {f"{row['database']}/{row['table']}": row for row in self.of['final'][0]['tables']}
         for key in KEYS:
-            replayed = self.metadata.state(key)
-            row = tables.get(key)
-            found = ('there', row['version'], row['table_id'], row['stamp']) if row else ABSENT
-            if key.startswith('user:'):
-                found = ('allowed', self.of['final'][0]['rights'][key[len('user:'):]])
-            if replayed != found:
-                self.violate('log', self.of['final'][0]['at'], f'{key} is {found} in the end; by the log it is {replayed}')
+            noted = self.documents[key].at(float('inf'))
+            found = self.of['final'][0]['documents'].get(key)
+            if noted != found:
+                self.violate('log', self.of['final'][0]['at'], f'{key} is {found} in the end; at the last version it was {noted}')

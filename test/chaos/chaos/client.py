@@ -1,24 +1,11 @@
 """Clients that change metadata: every kind of procedure, retries, cancellations, timeouts too short to be kept."""
-import json
 import threading
 import uuid
 
 import psycopg2
 
+from .operation import Choice
 from .server import Session
-
-DATABASES = ('sales', 'stock', 'staff')
-TABLES = ('a', 'b', 'c', 'd')
-# What nobody changes is in memory at every node, and answered from there as long as a node believes in its lease.
-QUIET_DATABASE = 'quiet'
-QUIET_KEYS = [f'{QUIET_DATABASE}/{table}' for table in ('a', 'b')]
-# Users, each of whom may read the catalog or may not.
-USERS = ('ann', 'bob')
-USER_KEYS = [f'user:{user}' for user in USERS]
-KEYS = [f'{database}/{table}' for database in DATABASES for table in TABLES] + QUIET_KEYS + USER_KEYS
-
-OPERATIONS = {'create_table': 34, 'alter_table': 26, 'drop_table': 20, 'rename_table': 12, 'create_database': 4,
-              'drop_database': 4, 'grant_privilege': 7, 'revoke_privilege': 7}
 
 
 class Interest:
@@ -36,9 +23,11 @@ class Interest:
 
 
 class Client(threading.Thread):
-    def __init__(self, number, server, random, interest, record):
+    def __init__(self, number, weights, server, nodes, random, interest, record):
         super().__init__(daemon=True)
         self.number = number
+        self.weights = weights      # operation → how often
+        self.nodes = nodes          # names
         self.session = Session(server, f'chaos client {number}')
         self.random = random
         self.interest = interest
@@ -60,42 +49,21 @@ class Client(threading.Thread):
         self.session.close()
 
     def choose(self):
-        """The name of an operation and its arguments, and the keys that it touches."""
-        database, table = self.random.choice(DATABASES), self.random.choice(TABLES)
         self.count += 1
-        stamp = f'{self.number}-{self.count}'
-        operation = self.random.choices(list(OPERATIONS), list(OPERATIONS.values()))[0]
+        operation = self.random.choices(list(self.weights), list(self.weights.values()))[0]
+        choice = Choice(operation, self.random, f'{self.number}-{self.count}', self.nodes)
         if self.missing_database:
-            operation, database, self.missing_database = 'create_database', self.missing_database, None
-        keys = [f'{database}/{table}']
-        arguments = ['lake', database, table]
-        if operation == 'create_table':
-            arguments.append(json.dumps({'format': 'iceberg', 'columns': [{'name': 'id', 'type': 'long'}],
-                                         'properties': {'stamp': stamp}}))
-        elif operation == 'alter_table':
-            arguments.append(json.dumps([{'op': 'set_properties', 'properties': {'stamp': stamp}}]))
-        elif operation == 'rename_table':
-            new = self.random.choice(DATABASES), self.random.choice(TABLES)
-            arguments += new
-            keys.append('/'.join(new))
-        elif operation == 'create_database':
-            arguments = ['lake', database]
-        elif operation == 'drop_database':
-            arguments = ['lake', database, 'true']
-            keys = [f'{database}/{name}' for name in TABLES]
-        elif operation in ('grant_privilege', 'revoke_privilege'):
-            user = self.random.choice(USERS)
-            arguments = ['{SELECT}', user, 'lake']
-            keys = [f'user:{user}']
-        return operation, arguments, keys
+            choice.create_database(self.missing_database)
+            self.missing_database = None
+        return choice
 
     def change_something(self):
-        operation, arguments, keys = self.choose()
+        choice = self.choose()
         request_id = str(uuid.UUID(int=self.random.getrandbits(128)))
         timeout = f'{self.random.randint(100, 1500)} ms' if self.random.random() < 0.15 else None
         cancel_after = self.random.uniform(0, 0.6) if self.random.random() < 0.12 else None
-        self.interest.set(self.number, keys)
-        procedure = self.submit(operation, arguments, request_id, timeout)
+        self.interest.set(self.number, choice.keys)
+        procedure = self.submit(choice, request_id, timeout)
         if procedure is None:
             return
         if cancel_after is not None:
@@ -103,13 +71,13 @@ class Client(threading.Thread):
             self.until_answered('SELECT cancel_procedure(%s)', procedure)
         self.wait_for(procedure)
 
-    def submit(self, operation, arguments, request_id, timeout):
-        marks = ', '.join('%s' for _ in arguments)
-        statement = f'SELECT {operation}({marks}, request_id => %s, timeout => %s)'
-        value, error = self.until_answered(statement, *arguments, request_id, timeout)
-        if error == '42704' and self.error_text.startswith('database'):
+    def submit(self, choice, request_id, timeout):
+        marks = ', '.join('%s' for _ in choice.arguments)
+        statement = f'SELECT {choice.operation}({marks}, request_id => %s, timeout => %s)'
+        value, error = self.until_answered(statement, *choice.arguments, request_id, timeout)
+        if error == '42704' and self.error_text.startswith('database') and 'does not exist' in self.error_text:
             self.missing_database = self.error_text.split('"')[3]
-        self.record('submitted', client=self.number, operation=operation, arguments=arguments[1:], procedure=value,
+        self.record('submitted', client=self.number, operation=choice.operation, arguments=choice.arguments, procedure=value,
                     timeout=timeout, error=error)
         return value
 

@@ -6,7 +6,7 @@ import signal
 import psycopg2
 
 from . import history
-from .client import OPERATIONS
+from .operation import KINDS as PROCEDURE_KINDS
 from .schedule import KINDS
 from .server import LEASE_MS, LEASES_MS, Session
 
@@ -288,7 +288,7 @@ class Faults:
         await self.set('amoro_meta.metadata_lease_fence_ms', str(fault['lease_ms']))
 
     async def stop_at(self, node, fault):
-        rows = await self.query(POINTS, [*OPERATIONS, 'remove_node'])
+        rows = await self.query(POINTS, PROCEDURE_KINDS)
         if rows is None:
             return
         points = [point + fault['suffix'] for point, in rows] + [BEGIN_TERM]

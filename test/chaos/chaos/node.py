@@ -21,6 +21,7 @@ class Instance:
         self.number = number
         self.process = None
         self.port = None
+        self.incarnation = None     # once it has said so
         self.paused = False
         self.stands = False         # answers nothing: paused, or stalled
         self.ended = False

@@ -1,14 +1,26 @@
-"""Clients that ask nodes for tables, without pause, and write down what they were told."""
+"""Clients that ask nodes for everything there is, without pause, and write down what they were told."""
 import asyncio
 import json
 import socket
 
-from . import history
-from .client import QUIET_KEYS
+from . import document, history
+from .operation import QUIET_KEYS
 
 # Seconds. The first reader of each node asks mostly for what is in memory, and does not wait for long for what is not.
 TIMEOUT = 15
 IMPATIENT = 0.2
+# Not a key: who it is that answers.
+STATUS = 'status'
+
+
+def path_of(key):
+    """Where a node answers for a key."""
+    if key == STATUS:
+        return STATUS
+    kind, _, name = key.rpartition(':')
+    if kind == 'user':
+        return f'privileges/{name}?privilege=SELECT&catalog=lake'
+    return f'buckets/{name}' if kind == 'bucket' else f"{kind or 'table'}s/lake/{name}"
 
 
 class Request:
@@ -65,7 +77,8 @@ class Reader:
         while not self.ending:
             candidates = [instance for instance in self.node.instances if instance.port is not None]
             if candidates:
-                await self.ask(self.random.choice(candidates), self.next_key())
+                instance = self.random.choice(candidates)
+                await self.ask(instance, self.next_key() if instance.incarnation else STATUS)
             await asyncio.sleep(self.random.uniform(0.002, 0.012))
 
     def close(self):
@@ -90,7 +103,7 @@ class Reader:
             await self.connect(instance)
             request = Request(instance, self.connection[1])
             instance.requests.add(request)
-            status, headers, body = await asyncio.wait_for(self.exchange(request, key), self.timeout)
+            status, headers, body = await asyncio.wait_for(self.exchange(request, path_of(key)), self.timeout)
         except (OSError, asyncio.TimeoutError, ValueError):
             self.close()
         except asyncio.CancelledError:
@@ -99,26 +112,27 @@ class Reader:
         finally:
             if request is not None:
                 instance.requests.discard(request)
-        if status in (200, 404, 409):
+        if key == STATUS and status == 200:
+            instance.incarnation = json.loads(body)['incarnation']
+        elif key != STATUS and status in (200, 404, 409):
             self.record_answer(instance, request, key, status, headers, body)
 
     def record_answer(self, instance, request, key, status, headers, body):
         answer = {'node': self.node.name, 'instance': instance.number, 'reader': self.number, 'key': key,
                   'start': request.start, 'pending': request.pending, 'caught': request.caught, 'status': status,
                   'metadata_version': int(headers.get('amoro-metadata-version', -1))}
-        document = json.loads(body)
+        told = json.loads(body)
         if status == 200 and key.startswith('user:'):
-            answer['allowed'] = document['allowed']
+            answer['allowed'] = told['allowed']
         elif status == 200:
             answer['object_version'] = int(headers['amoro-object-version'])
-            answer['body_version'] = document['version']
-            answer['table_id'] = document['table_id']
-            answer['stamp'] = document['definition'].get('properties', {}).get('stamp')
+            answer['body_version'] = told['version']
+            answer['digest'] = document.digest(body)
+            answer['owned'] = told.get('owner_incarnation') == instance.incarnation
         self.record('answer', **answer)
 
-    async def exchange(self, request, key):
+    async def exchange(self, request, path):
         loop = asyncio.get_running_loop()
-        path = f'privileges/{key[5:]}?privilege=SELECT&catalog=lake' if key.startswith('user:') else f'tables/lake/{key}'
         head = f'GET /v1/{path} HTTP/1.1\r\nHost: node\r\n\r\n'
         await loop.sock_sendall(request.socket, head.encode())
         data = b''

@@ -5,12 +5,13 @@ import time
 
 import psycopg2
 
-from . import history
+from . import document, history
 
 DATABASE = 'lakehouse'
 LEASE_MS = 1200
 ACK_TIMEOUT_MS = 400
 MARGIN_MS = 100
+OFFLINE_TIMEOUT_MS = 1000
 # L as the runs change it; the longest is what a new term waits for.
 LEASES_MS = (800, 1200, 2000)
 
@@ -28,14 +29,12 @@ amoro_meta.lease_margin_ms = {MARGIN_MS}
 amoro_meta.ack_timeout = {ACK_TIMEOUT_MS}
 amoro_meta.heartbeat_interval = 150
 amoro_meta.change_history = 200
+amoro_meta.assignment_interval = 250
+amoro_meta.node_offline_timeout = {OFFLINE_TIMEOUT_MS}
 """
 
-PREPARE = """
-CREATE EXTENSION amoro_meta;
-CREATE ROLE chaos_node LOGIN;
-SELECT grant_access('chaos_node', 'node');
-SELECT create_catalog('lake');
-"""
+PREPARE = ('CREATE EXTENSION amoro_meta', *document.PREPARE, 'CREATE ROLE chaos_node LOGIN', "SELECT grant_access('chaos_node', 'node')",
+           "SELECT create_catalog('lake')")
 
 
 class Server:
@@ -62,7 +61,7 @@ class Server:
         self.control('start')
         self.program('createdb', '--host', self.directory, '--port=5432', '--username=postgres', DATABASE)
         session = Session(self, 'chaos driver')
-        for statement in PREPARE.strip().split('\n'):
+        for statement in PREPARE:
             if 'create_catalog' in statement:
                 session.wait_until("SELECT state = 'running' FROM amoro_stat_coordinator WHERE datname = current_database()")
             session.query(statement)

@@ -1,27 +1,8 @@
-"""What each table was at each version, from the metadata log; and which version was everywhere when."""
+"""What each table is by the metadata log; and which version was everywhere when."""
 import bisect
 
 ABSENT = ('absent',)
 IN_TRANSITION = ('in transition',)
-
-
-class Timeline:
-    """The states of one key in order: what a reader of the database would be told from a version on."""
-
-    def __init__(self):
-        self.versions = [0]
-        self.states = [ABSENT]
-
-    def append(self, version, state):
-        if state != self.states[-1]:
-            self.versions.append(version)
-            self.states.append(state)
-
-    def between(self, first, last):
-        """The states at the versions from first to last, both included."""
-        low = bisect.bisect_right(self.versions, first) - 1
-        high = bisect.bisect_right(self.versions, last)
-        return self.states[max(low, 0):high]
 
 
 class Table:
@@ -35,16 +16,12 @@ class Table:
 class Metadata:
     """Replays the log, change by change."""
 
-    def __init__(self, keys, stamps):
+    def __init__(self, stamps):
         self.stamps = stamps            # procedure id → stamp that it writes
         self.databases = {}             # name → marker
         self.tables = {}                # key → Table
-        self.rights = {}                # user → whether it may read
-        self.timelines = {key: Timeline() for key in keys}
 
     def state(self, key):
-        if key.startswith('user:'):
-            return ('allowed', self.rights.get(key[len('user:'):], False))
         table = self.tables.get(key)
         if table is None:
             return ABSENT
@@ -58,14 +35,8 @@ class Metadata:
         for change in changes:
             if change['kind'] == 'database':
                 self.change_database(change)
-            elif change['kind'] == 'authority':
-                self.rights[change['catalog']] = change['operation'] == 'grant'
-            elif change['kind'] == 'service':
-                pass
-            else:
+            elif change['kind'] == 'table':
                 renamed = self.change_table(version, change, renamed)
-        for key, timeline in self.timelines.items():
-            timeline.append(version, self.state(key))
 
     def change_database(self, change):
         name, operation = change['database'], change['operation']

@@ -6,16 +6,16 @@ import random
 import re
 import subprocess
 
-from . import history, schedule, tenure
-from .client import DATABASES, KEYS, QUIET_DATABASE, QUIET_KEYS, USERS, Client, Interest
+from . import document, history, schedule, tenure
+from .client import Client, Interest
 from .fault import Faults
 from .history import History
 from .node import FAKETIME, Node
+from .operation import BUCKETS, CLIENTS, DATABASES, KEYS, QUIET_DATABASE, QUIET_KEYS, ROLE, SERVICE, USERS
 from .reader import Reader
 from .server import LEASE_MS, LEASES_MS, Server
 from .watcher import Watcher
 
-CLIENTS = 3
 READERS = 3             # on each node
 QUIET_TABLE = '{"format": "iceberg", "columns": [{"name": "id", "type": "long"}], "properties": {"stamp": "quiet"}}'
 STALL_SOURCE = os.path.join(os.path.dirname(__file__), '..', '..', 't', 'stall.c')
@@ -23,22 +23,28 @@ LEADER_SOURCE = os.path.join(os.path.dirname(__file__), '..', 'leader.c')
 # Seconds after the last fault within which everything must have come to rest.
 REST = 30
 
-FINAL_TABLES = """
-SELECT json_agg(json_build_object('database', d.database_name, 'table', t.table_name, 'table_id', t.table_id, 'version', t.version,
-    'state', t.state, 'stamp', t.definition #>> '{properties,stamp}'))
-FROM amoro_meta.table_metadata t JOIN amoro_meta.database d USING (database_id)
-"""
-FINAL_RIGHTS = "SELECT json_object_agg(user_name, user_has_privilege(user_name, 'SELECT', 'lake')) FROM users"
 FINAL_PROCEDURES = """
 SELECT procedure_id, kind, state, outcome,
     coalesce(arguments #>> '{definition,properties,stamp}', arguments #>> '{changes,0,properties,stamp}')
 FROM amoro_meta.procedure
+"""
+# Procedures that work, and what the sweep will have done next.
+UNFINISHED = """
+SELECT (SELECT count(*) FROM amoro_meta.procedure WHERE outcome IS NULL)
+    + (SELECT count(*) FROM amoro_meta.bucket_service s, amoro_meta.planned_buckets(s.service_id))
+    + (SELECT count(*) FROM amoro_meta.partition_set s, amoro_meta.planned_partitions(s.database_id, false))
 """
 # No marker without a procedure that works on it, no claim of an ended one, and no transaction left open.
 LEFTOVERS = """
 SELECT format('%s %s is %s for ever', 'table', table_name, state) FROM amoro_meta.table_metadata WHERE state <> 'normal'
 UNION ALL
 SELECT format('database %s is %s for ever', database_name, state) FROM amoro_meta.database WHERE state <> 'normal'
+UNION ALL
+SELECT format('device %s is %s for ever', device_path, state) FROM devices WHERE state <> 'normal'
+UNION ALL
+SELECT format('bucket %s is %s for ever', bucket, state) FROM amoro_meta.service_bucket WHERE state <> 'normal'
+UNION ALL
+SELECT format('slot %s is %s for ever', slot, state) FROM amoro_meta.partition WHERE state <> 'normal'
 UNION ALL
 SELECT format('procedure %s still claims %s', procedure_id, object_name) FROM amoro_meta.procedure_claim
 UNION ALL
@@ -121,22 +127,22 @@ class Trial:
         self.watcher = Watcher(self.server, self.record)
         self.watcher.start()
         session = Faults(self.server, self.nodes, self.record)
-        for database in (*DATABASES, QUIET_DATABASE):
-            rows = await session.query("SELECT create_database('lake', %s)", database)
-            await session.end_of_procedure(rows[0][0])
-        for key in QUIET_KEYS:
-            rows = await session.query("SELECT create_table('lake', %s, %s, %s)", *key.split('/'), QUIET_TABLE)
-            await session.end_of_procedure(rows[0][0])
-        for user in USERS:
-            rows = await session.query('SELECT create_user(%s)', user)
-            await session.end_of_procedure(rows[0][0])
+        calls = [('create_database', 'lake', database) for database in (*DATABASES, QUIET_DATABASE)]
+        calls += [('create_table', 'lake', *key.split('/'), QUIET_TABLE) for key in QUIET_KEYS]
+        calls += [('create_user', user) for user in USERS] + [('create_role', ROLE), ('create_service_buckets', SERVICE, BUCKETS)]
+        for call, *arguments in calls:
+            rows = await session.query(f"SELECT {call}({', '.join('%s' for _ in arguments)})", *arguments)
+            outcome = await session.end_of_procedure(rows[0][0])
+            if outcome != 'done':
+                raise RuntimeError(f"{call}: {outcome}: {await session.query('SELECT error_message FROM procedures WHERE outcome = %s', outcome)}")
         for node in self.nodes:
             for number in range(READERS):
                 reader = Reader(node, number, KEYS, self.interest, self.random(f'reader {node.name} {number}'), self.record)
                 self.readers.append(reader)
                 tasks.append(asyncio.ensure_future(reader.run()))
-        self.clients = [Client(number, self.server, self.random(f'client {number}'), self.interest, self.record)
-                        for number in range(CLIENTS)]
+        names = [node.name for node in self.nodes]
+        self.clients = [Client(number, weights, self.server, names, self.random(f'client {number}'), self.interest, self.record)
+                        for number, weights in enumerate(CLIENTS)]
         for client in self.clients:
             client.start()
 
@@ -153,7 +159,7 @@ class Trial:
         """When nothing fails any more every procedure ends, and every node serves."""
         deadline = history.now() + REST
         while True:
-            procedures = await faults.query('SELECT count(*) FROM amoro_meta.procedure WHERE outcome IS NULL')
+            procedures = await faults.query(UNFINISHED)
             serving = await faults.query("SELECT count(*) FROM node_status WHERE current AND state = 'active'")
             if procedures == [(0,)] and serving == [(len(self.nodes),)]:
                 return
@@ -179,9 +185,8 @@ class Trial:
             self.violate('leftover', text)
         for number, kind, state, outcome, stamp in await faults.query(FINAL_PROCEDURES):
             self.record('final_procedure', procedure=number, kind=kind, state=state, outcome=outcome, stamp=stamp)
-        rows = await faults.query(FINAL_TABLES)
-        rights = await faults.query(FINAL_RIGHTS)
-        self.record('final', tables=rows[0][0] or [], rights=rights[0][0])
+        rows = await faults.query(document.DOCUMENTS)
+        self.record('final', documents=rows[0][0])
 
     def check_server_log(self):
         """Errors that no fault of the schedule explains."""

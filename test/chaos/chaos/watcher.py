@@ -9,6 +9,7 @@ from .server import Session
 # One statement, one snapshot: what is new in the log, and what became of the procedures.
 LOOK = """
 SELECT m.version, coordinator.term,
+    (SELECT coalesce(json_agg(d ORDER BY d.version), '[]') FROM public.chaos_document d WHERE d.version > %s),
     (SELECT coalesce(json_agg(json_build_object('version', c.version, 'ordinal', c.ordinal, 'kind', c.object_kind,
                 'operation', c.operation, 'catalog', c.catalog_name, 'database', c.database_name, 'table', c.table_name, 'object_id', c.object_id,
                 'procedure', c.procedure_id) ORDER BY c.version, c.ordinal), '[]')
@@ -31,6 +32,7 @@ class Watcher(threading.Thread):
         self.version = 0
         self.term = 0
         self.newest_procedure = 0
+        self.documents = {}
         self.open = {}              # procedure id → what was seen of it last
         self.last_look = history.now()
         self.ending = threading.Event()
@@ -48,11 +50,13 @@ class Watcher(threading.Thread):
     def look(self):
         before = history.now()
         try:
-            rows = self.session.query(LOOK, self.version, self.newest_procedure, list(self.open))
+            rows = self.session.query(LOOK, self.version, self.version, self.newest_procedure, list(self.open))
         except psycopg2.Error:
             return
         after = history.now()
-        version, term, changes, procedures = rows[0]
+        version, term, noted, changes, procedures = rows[0]
+        for row in noted:
+            self.note_documents(**row)
         for change in changes:
             self.record('change', earliest=self.last_look, latest=after, **change)
         for procedure in procedures:
@@ -61,6 +65,12 @@ class Watcher(threading.Thread):
             self.record('version', at=after, version=version, term=term)
         self.version, self.term = version, term
         self.last_look = before
+
+    def note_documents(self, version, documents):
+        """Records what is not as it was at the version before."""
+        changed = {key: documents.get(key) for key in {*documents, *self.documents} if documents.get(key) != self.documents.get(key)}
+        self.record('documents', version=version, changed=changed)
+        self.documents = documents
 
     def note(self, procedure, after):
         number = procedure['procedure']
