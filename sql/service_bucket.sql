@@ -261,6 +261,9 @@ CALL pg_temp.run($$remove_node('n3')$$);
 SELECT repair_partitions() >= 0;
 CALL pg_temp.settle();
 SELECT node_names, count(*) FROM partitions GROUP BY 1;
+-- nodes that have a document with its name forget it
+SELECT p.object_name, c.object_kind, c.catalog_name, c.database_name, c.table_name FROM amoro_meta.change c JOIN amoro_meta.procedure p USING (procedure_id)
+	WHERE c.operation = 'leave' ORDER BY version, ordinal;
 -- a database does not go while something is on with its partitions; then it takes them along
 BEGIN;
 SELECT move_partition('lake', 'd', 1, 'n1', 'n2') > 0;

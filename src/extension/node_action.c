@@ -7,6 +7,7 @@
 #include "lease.h"
 #include "miscadmin.h"
 #include "node_action.h"
+#include "object_action.h"
 #include "procedure_sql.h"
 
 /* From here on the node can neither register nor activate, and its heartbeats are told to leave. */
@@ -33,6 +34,27 @@ node_remove_undo(Procedure *procedure)
 	return ACTION_NEXT;
 }
 
+/* What names the node no longer does: the slots of databases that it has, the buckets of services that it owns. */
+static void
+append_changes(Procedure *procedure)
+{
+	SqlArgument id = sql_bigint(procedure->object_id);
+	ChangeList	changes = {0};
+
+	procedure_sql("SELECT c.catalog_name, d.database_name, NULL::text, d.database_id"
+				  " FROM amoro_meta.database d JOIN amoro_meta.catalog c USING (catalog_id)"
+				  " WHERE d.database_id IN (SELECT p.database_id FROM amoro_meta.partition p"
+				  "  WHERE $1 = ANY (p.node_ids) OR $1 = ANY (p.next_node_ids)) ORDER BY d.database_id",
+				  SPI_OK_SELECT, 1, &id);
+	object_collect_changes("partition", "leave", &changes);
+	procedure_sql("SELECT s.service, NULL::text, NULL::text, s.service_id FROM amoro_meta.bucket_service s"
+				  " WHERE s.service_id IN (SELECT b.service_id FROM amoro_meta.service_bucket b"
+				  "  WHERE $1 IN (b.node_id, b.next_node_id)) ORDER BY s.service_id",
+				  SPI_OK_SELECT, 1, &id);
+	object_collect_changes("bucket", "leave", &changes);
+	procedure_append_list(procedure, &changes);
+}
+
 ActionResult
 node_remove_commit(Procedure *procedure)
 {
@@ -47,6 +69,7 @@ node_remove_commit(Procedure *procedure)
 				  " FROM amoro_meta.node WHERE node_id = $1",
 				  SPI_OK_INSERT, 1, &id);
 	procedure_sql("DELETE FROM amoro_meta.node WHERE node_id = $1", SPI_OK_DELETE, 1, &id);
+	append_changes(procedure);
 	return ACTION_NEXT;
 }
 

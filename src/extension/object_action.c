@@ -23,17 +23,15 @@ object_undo_nothing(Procedure *procedure)
 	return ACTION_NEXT;
 }
 
-/*
- * object_rolled_back collects a change for each row of the last result. See the header.
- */
+/* See the header. */
 void
-object_rolled_back(const char *object_kind, ChangeList *changes)
+object_collect_changes(const char *object_kind, const char *operation, ChangeList *changes)
 {
 	for (uint64 row = 0; row < SPI_processed; row++)
 	{
 		MetadataChange change = {
 			.object_kind = object_kind,
-			.operation = "rollback",
+			.operation = operation,
 			.catalog_name = result_text(row, 1),
 			.database_name = result_text(row, 2),
 			.table_name = result_text(row, 3),
@@ -42,6 +40,13 @@ object_rolled_back(const char *object_kind, ChangeList *changes)
 
 		change_list_add(changes, change);
 	}
+}
+
+/* See the header. */
+void
+object_rolled_back(const char *object_kind, ChangeList *changes)
+{
+	object_collect_changes(object_kind, "rollback", changes);
 }
 
 /* Whoever has tables with markers has a line here, in the order of the locks: from the database to what is in it. */

@@ -41,10 +41,9 @@ extern ActionResult object_finish(Procedure *procedure);
 extern ActionResult object_undo_nothing(Procedure *procedure);
 /* Takes back every marker of the procedure: what was being created goes, what was there is as before. */
 extern ActionResult object_unmark(Procedure *procedure);
-/*
- * For functions that take back the markers of a procedure in tables of their own, X_unmark, which are listed in
- * object_action.c: collects a change for each row of the last result, which has catalog, database, name (NULL: none), id.
- */
+/* Collects a change for each row of the last result, which has catalog, database, name (NULL: none), id. */
+extern void object_collect_changes(const char *object_kind, const char *operation, ChangeList *changes);
+/* The same for functions that take back the markers of a procedure in tables of their own, X_unmark, which are listed in object_action.c. */
 extern void object_rolled_back(const char *object_kind, ChangeList *changes);
 
 #endif							/* AMORO_META_OBJECT_ACTION_H */

@@ -303,7 +303,7 @@ static const ProcedureStep machine[] = {
 	{"remove_node", "leaving", NAMED(node_remove_commit), "forgetting", NAMED(node_remove_undo),
 	false, true, "wait until its lease is released or over, then delete it"},
 	{"remove_node", "forgetting", NAMED(node_remove_forget), PROCEDURE_DONE, NO_WAY_BACK,
-	false, false, "free its place in shared memory"},
+	true, false, "no node says any more that it has a slot or a bucket: free its place in shared memory"},
 };
 
 /*
