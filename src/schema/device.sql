@@ -317,7 +317,7 @@ CREATE VIEW amoro_meta.device_state AS
 		CASE WHEN d.state IN ('pre_create', 'pre_drop') THEN d.procedure_id
 			ELSE coalesce(v.procedure_id, p.procedure_id, t.procedure_id) END AS procedure_id,
 		v.definition, t.template_name, t.definition AS template, greatest(v.version, t.version) AS version,
-		coalesce((amoro_meta.device_ttl_rule(v.database_id, v.device_path)).ttl_ms, d.ttl_ms) AS ttl_ms
+		coalesce(amoro_meta.device_ttl_ms(v.database_id, v.device_path), d.ttl_ms) AS ttl_ms
 	FROM amoro_meta.catalog c JOIN amoro_meta.database d ON d.catalog_id = c.catalog_id
 		JOIN amoro_meta.device v ON v.database_id = d.database_id
 		LEFT JOIN amoro_meta.template t ON t.template_id = v.template_id

@@ -18,6 +18,12 @@ COMMENT ON FUNCTION amoro_meta.device_ttl_rule(bigint, text) IS
 	'what is set for a device: for its path, else for the longest pattern that matches it; nulls: nothing';
 REVOKE ALL ON FUNCTION amoro_meta.device_ttl_rule(bigint, text) FROM PUBLIC;
 
+CREATE FUNCTION amoro_meta.device_ttl_ms(database_id bigint, device_path text) RETURNS bigint
+	LANGUAGE c STABLE STRICT PARALLEL SAFE
+	AS 'MODULE_PATHNAME', 'amoro_meta_device_ttl_ms';
+COMMENT ON FUNCTION amoro_meta.device_ttl_ms(bigint, text) IS 'ttl_ms of device_ttl_rule alone, for all devices of a database one after the other';
+REVOKE ALL ON FUNCTION amoro_meta.device_ttl_ms(bigint, text) FROM PUBLIC;
+
 CREATE FUNCTION amoro_meta.ttl_milliseconds(ttl interval) RETURNS bigint
 	LANGUAGE plpgsql IMMUTABLE
 	SET search_path = pg_catalog, pg_temp

@@ -13,7 +13,6 @@
 #include "load.h"
 #include "node.h"
 
-#define TABLES 100000
 #define BATCH 256
 #define TRIALS 5
 
@@ -22,7 +21,8 @@ typedef struct Name
 	char		table[24];
 } Name;
 
-static Name names[TABLES];
+static int	table_count;
+static Name *names;
 static AmoroNode *node;
 
 /* The baseline: one table of chains, names compared by their bytes; no lock, no lease, no count of references. */
@@ -33,7 +33,8 @@ typedef struct PlainEntry
 	char		key[64];
 } PlainEntry;
 
-static PlainEntry *plain[1 << 17];
+static PlainEntry **plain;
+static int	plain_shift;		/* of a hash, to the number of a chain: there are at least as many as entries */
 
 static uint64_t
 plain_hash(const char *key)
@@ -52,7 +53,7 @@ plain_find(const char *table)
 	PlainEntry *entry;
 
 	memcpy(key + 16, table, strlen(table) + 1);
-	for (entry = plain[plain_hash(key) >> 47]; entry != NULL && strcmp(entry->key, key) != 0; entry = entry->next)
+	for (entry = plain[plain_hash(key) >> plain_shift]; entry != NULL && strcmp(entry->key, key) != 0; entry = entry->next)
 		;
 	return entry != NULL ? entry->document : NULL;
 }
@@ -161,7 +162,7 @@ compare(int tables, int threads)
 			rates[way][i] = measure((Way) way, tables, threads);
 	for (int way = PLAIN; way <= WHOLE; way++)
 		qsort(rates[way], TRIALS, sizeof(double), compare_doubles);
-	printf("%6d tables, %d thread%s: %6.2f M/s peek and release, %6.2f M/s with ticket check; plain hash %6.2f M/s\n",
+	printf("%7d tables, %d thread%s: %6.2f M/s peek and release, %6.2f M/s with ticket check; plain hash %6.2f M/s\n",
 		   tables, threads, threads == 1 ? " " : "s", rates[PEEK][TRIALS / 2], rates[WHOLE][TRIALS / 2],
 		   rates[PLAIN][TRIALS / 2]);
 }
@@ -186,7 +187,7 @@ fill(size_t document_size)
 	size_t		before = mallinfo2().uordblks + mallinfo2().hblkhd;
 	AmoroNodeStatus status;
 
-	for (int i = 0; i < TABLES; i++)
+	for (int i = 0; i < table_count; i++)
 	{
 		AmoroKey	key = {"warehouse", "sales", names[i].table};
 		LookupAnswer answer = {.metadata_version = 1, .term = 1, .found = true, .state = "normal", .object_version = 1,
@@ -216,14 +217,18 @@ fill(size_t document_size)
 static void
 fill_plain(void)
 {
-	for (int i = 0; i < TABLES; i++)
+	plain_shift = 64;
+	while (UINT64_C(1) << (64 - plain_shift) < (uint64_t) table_count)
+		plain_shift--;
+	plain = calloc((size_t) 1 << (64 - plain_shift), sizeof(PlainEntry *));
+	for (int i = 0; i < table_count; i++)
 	{
 		PlainEntry *entry = calloc(1, sizeof(PlainEntry));
 
 		snprintf(entry->key, sizeof(entry->key), "warehouse.sales.%s", names[i].table);
 		entry->document = "{}";
-		entry->next = plain[plain_hash(entry->key) >> 47];
-		plain[plain_hash(entry->key) >> 47] = entry;
+		entry->next = plain[plain_hash(entry->key) >> plain_shift];
+		plain[plain_hash(entry->key) >> plain_shift] = entry;
 	}
 }
 
@@ -239,8 +244,10 @@ main(int argc, char **argv)
 	size_t		document_size = argc > 1 ? (size_t) atol(argv[1]) : 1000;
 	int			threads = argc > 2 ? atoi(argv[2]) : 2;
 
+	table_count = argc > 3 ? atoi(argv[3]) : 100000;
+	names = calloc((size_t) table_count, sizeof(Name));
 	mallopt(M_ARENA_MAX, 1);	/* mallinfo2 counts the main arena */
-	for (int i = 0; i < TABLES; i++)
+	for (int i = 0; i < table_count; i++)
 		snprintf(names[i].table, sizeof(names[i].table), "table_%06d", i);
 	node = node_create(&clock_boottime, &transport, 0, 1000000, 0);
 	node->lease.state = AMORO_NODE_ACTIVE;
@@ -249,7 +256,7 @@ main(int argc, char **argv)
 	fill(document_size);
 	fill_plain();
 	printf("lookups of random tables, by time of the processor:\n");
-	for (int tables = 1000; tables <= TABLES; tables *= 100)
+	for (int tables = table_count / 100; tables <= table_count; tables *= 100)
 	{
 		compare(tables, 1);
 		if (threads > 1)
