@@ -282,7 +282,8 @@ BEGIN
 	IF NOT FOUND THEN
 		RAISE EXCEPTION 'optimizer group "%" already exists', group_name USING ERRCODE = 'duplicate_object';
 	END IF;
-	PERFORM amoro_meta.request_sweep('refresh_table_runtimes');
+	-- here, so that no process waits for the commit of the first one that is started in the group
+	PERFORM amoro_meta.hold_task_queue(group_name, 0), amoro_meta.request_sweep('refresh_table_runtimes');
 END;
 $$;
 COMMENT ON FUNCTION create_optimizer_group(text, text, jsonb) IS

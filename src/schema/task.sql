@@ -20,7 +20,7 @@ CREATE TABLE amoro_meta.task
 	resets			integer NOT NULL DEFAULT 0,
 	state			amoro_meta.task_state NOT NULL,
 	PRIMARY KEY (process_id, task_id)
-) WITH (fillfactor = 50);
+) WITH (fillfactor = 40);
 COMMENT ON TABLE amoro_meta.task IS
 	'tasks of the processes; position: place in the line of the process, a new one at its end after each return';
 CREATE INDEX task_position ON amoro_meta.task (process_id, position);
