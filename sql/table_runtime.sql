@@ -57,7 +57,8 @@ SELECT alter_table('lake', 'd', 'own', '[{"op": "set_properties", "properties": 
 SELECT wait_for_procedure(:id);
 SELECT drop_optimizer_group('default');
 SELECT pg_temp.attempt($$SELECT drop_optimizer_group('g2')$$);
--- to a group that does not exist: it rests
+-- to a group that does not exist: it rests, also when it was pending
+SELECT set_table_status(table_id, version, 600, 1) > 0 FROM table_runtimes WHERE table_name = 'own';
 SELECT alter_table('lake', 'd', 'own', '[{"op": "set_properties", "properties": {"self-optimizing.group": "ghost"}}]') AS id \gset
 SELECT wait_for_procedure(:id);
 SELECT group_name, wanted_group, status FROM table_runtimes WHERE table_name = 'own';
