@@ -112,6 +112,24 @@ CALL pg_temp.run($$drop_devices('lake', 'db', 'root.**')$$);
 CALL pg_temp.run(format($$set_ttl('lake', 'db', '5 s', path_pattern => 'root%s.**')$$, repeat('.a', 123)));
 SELECT ttl_ms, length(set_on_name) FROM effective_ttl('lake', 'db', device_path => 'root' || repeat('.a', 125));
 SELECT * FROM effective_ttl('lake', 'db', device_path => 'root' || repeat('.a', 123));
+-- what one statement keeps from one device to the next is not what the next statement sees; more rules than are kept; two databases in turns
+DO $$
+DECLARE
+	seen bigint[];
+BEGIN
+	FOR n IN 1 .. 5 LOOP
+		seen := seen || amoro_meta.device_ttl_ms(-1, 'root.x.y');
+		IF n % 2 = 0 THEN
+			INSERT INTO amoro_meta.device_ttl VALUES (-1, CASE n WHEN 2 THEN 'root.**' ELSE 'root.x.**' END, n);
+		END IF;
+	END LOOP;
+	RAISE WARNING 'seen: %', seen;
+END;
+$$;
+SELECT n, amoro_meta.device_ttl_ms(-1 - n % 2, 'root.x.y' || n) FROM generate_series(1, 4) n;
+INSERT INTO amoro_meta.device_ttl SELECT -1, 'root.x.y' || n, 1000 + n FROM generate_series(1, 1000) n;
+SELECT n, (amoro_meta.device_ttl_rule(-1, 'root.x.y' || n)).* FROM (VALUES (1), (500), (1000), (1001)) v (n);
+DELETE FROM amoro_meta.device_ttl WHERE database_id = -1;
 -- another database has its own
 SELECT * FROM effective_ttl('lake', 'other', device_path => 'root.site1.turbine7');
 
