@@ -14,6 +14,7 @@
 #include "lease.h"
 #include "metadata_statement.h"
 #include "miscadmin.h"
+#include "tcop/dest.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/tuplestore.h"
@@ -24,7 +25,6 @@ PG_FUNCTION_INFO_V1(amoro_meta_metadata_snapshot_chunk);
 
 #define MOST_LOOKUPS 10000
 #define MOST_CHUNK_ROWS 100000
-#define FETCH_ROWS 200
 #define NAME_COUNT 3
 
 /* What every row of an answer starts with. */
@@ -222,58 +222,61 @@ read_limits(FunctionCallInfo fcinfo)
 	return limits;
 }
 
-/* Puts a row of the last result, or, with row below 0, the one that says that there are no more. */
+/* Takes the rows of a chunk as they come, without a copy in between, up to the limits. */
+typedef struct ChunkReceiver
+{
+	DestReceiver methods;		/* first, so that one is the other */
+	ReturnSetInfo *result;
+	const Header *header;
+	const ChunkLimits *limits;
+	int64		rows;
+	int64		bytes;
+	bool		full;
+} ChunkReceiver;
+
+/* slot NULL: the row that says that there are no more. */
 static void
-put_chunk_row(ReturnSetInfo *result, const Header *header, int64 row)
+put_chunk_row(const ChunkReceiver *receiver, TupleTableSlot *slot)
 {
 	static const int columns[] = {
 		OBJECT_ID, OBJECT_CATALOG_NAME, OBJECT_DATABASE_NAME, OBJECT_NAME, OBJECT_STATE, OBJECT_VERSION, OBJECT_DOCUMENT
 	};
-	Datum		values[9] = {Int64GetDatum(header->metadata_version), Int64GetDatum(header->term)};
+	Datum		values[9] = {Int64GetDatum(receiver->header->metadata_version), Int64GetDatum(receiver->header->term)};
 	bool		nulls[9] = {false, false};
 
 	for (int i = 0; i < lengthof(columns); i++)
 	{
-		if (row >= 0)
-			values[i + 2] = column((uint64) row, columns[i], &nulls[i + 2]);
+		if (slot != NULL)
+			values[i + 2] = slot_getattr(slot, columns[i], &nulls[i + 2]);
 		else
 			nulls[i + 2] = true;
 	}
-	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+	tuplestore_putvalues(receiver->result->setResult, receiver->result->setDesc, values, nulls);
 }
 
-static int64
-document_size(uint64 row)
+static void
+begin_chunk(DestReceiver *self, int operation, TupleDesc type)
 {
-	bool		isnull;
-	Datum		document = column(row, OBJECT_DOCUMENT, &isnull);
-
-	return isnull ? 0 : (int64) VARSIZE_ANY_EXHDR(DatumGetPointer(document));
 }
 
-/* Puts the rows of an open portal up to the limits; false when they ended before the limits did. */
 static bool
-put_chunk(ReturnSetInfo *result, const Header *header, Portal portal, const ChunkLimits *limits)
+receive_object(TupleTableSlot *slot, DestReceiver *self)
 {
-	int64		rows = 0;
-	int64		bytes = 0;
+	ChunkReceiver *receiver = (ChunkReceiver *) self;
+	bool		isnull;
+	Datum		document;
 
-	while (rows < limits->rows)
-	{
-		CHECK_FOR_INTERRUPTS();
-		SPI_cursor_fetch(portal, /* forward= */ true, FETCH_ROWS);
-		if (SPI_processed == 0)
-			return false;
-		for (uint64 i = 0; i < SPI_processed; i++)
-		{
-			put_chunk_row(result, header, (int64) i);
-			bytes += document_size(i);
-			if (++rows >= limits->rows || bytes >= limits->bytes)
-				return true;
-		}
-		SPI_freetuptable(SPI_tuptable);
-	}
-	return true;
+	CHECK_FOR_INTERRUPTS();
+	put_chunk_row(receiver, slot);
+	document = slot_getattr(slot, OBJECT_DOCUMENT, &isnull);
+	receiver->bytes += isnull ? 0 : (int64) VARSIZE_ANY_EXHDR(DatumGetPointer(document));
+	receiver->full = ++receiver->rows >= receiver->limits->rows || receiver->bytes >= receiver->limits->bytes;
+	return !receiver->full;
+}
+
+static void
+end_chunk(DestReceiver *self)
+{
 }
 
 /*
@@ -288,9 +291,11 @@ amoro_meta_metadata_snapshot_chunk(PG_FUNCTION_ARGS)
 	char	   *kind = PG_ARGISNULL(0) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(0));
 	MetadataStatements *statements;
 	ChunkLimits limits;
-	Datum		values[5];
 	Header		header;
-	Portal		portal;
+	ChunkReceiver receiver = {
+		.methods = {.receiveSlot = receive_object, .rStartup = begin_chunk, .rShutdown = end_chunk, .rDestroy = end_chunk, .mydest = DestTuplestore},
+		.result = result, .header = &header, .limits = &limits
+	};
 
 	metadata_require_primary();
 	limits = read_limits(fcinfo);
@@ -298,12 +303,9 @@ amoro_meta_metadata_snapshot_chunk(PG_FUNCTION_ARGS)
 	SPI_connect();
 	statements = metadata_statements_of(kind);
 	header = read_header();
-	memcpy(values, limits.after, sizeof(limits.after));
-	values[4] = Int64GetDatum(limits.rows);
-	portal = SPI_cursor_open(NULL, statements->chunk, values, NULL, /* read_only= */ true);
-	if (!put_chunk(result, &header, portal, &limits))
-		put_chunk_row(result, &header, -1);
-	SPI_cursor_close(portal);
+	metadata_run_chunk(statements, limits.after, limits.rows, &receiver.methods);
+	if (!receiver.full)
+		put_chunk_row(&receiver, NULL);
 	SPI_finish();
 	return (Datum) 0;
 }

@@ -97,6 +97,22 @@ metadata_statements_of(const char *kind)
 	return entry;
 }
 
+void
+metadata_run_chunk(MetadataStatements *statements, const Datum *after, int64 max_rows, DestReceiver *receiver)
+{
+	static const Oid types[] = {INT8OID, TEXTOID, TEXTOID, TEXTOID, INT8OID};
+	SPIExecuteOptions options = {.params = makeParamList(lengthof(types)), .read_only = true, .dest = receiver};
+
+	for (int i = 0; i < lengthof(types); i++)
+	{
+		options.params->params[i] = (ParamExternData) {
+			.value = i < lengthof(types) - 1 ? after[i] : Int64GetDatum(max_rows), .pflags = PARAM_FLAG_CONST, .ptype = types[i]
+		};
+	}
+	if (SPI_execute_plan_extended(statements->chunk, &options) != SPI_OK_SELECT)
+		elog(ERROR, "could not read metadata in chunks");
+}
+
 int64
 metadata_read_version(void)
 {

@@ -31,6 +31,8 @@ enum
 
 /* For a caller that is connected to SPI. Raises 22023 unless there is such a kind; NULL is none. */
 extern MetadataStatements *metadata_statements_of(const char *kind);
+/* Has the receiver take the objects after the one with that id and these names, until it wants no more, max_rows at most. */
+extern void metadata_run_chunk(MetadataStatements *statements, const Datum *after, int64 max_rows, DestReceiver *receiver);
 /* The newest committed version, in the snapshot of the caller's statement. */
 extern int64 metadata_read_version(void);
 

@@ -4,8 +4,10 @@
  */
 #include "server_answer.h"
 
+#include <endian.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "answer_text.h"
 
@@ -96,7 +98,18 @@ read_leadership(const PGresult *result, LeadershipAnswer *leadership)
 	leadership->reason = text_at(result, 0, 6);
 }
 
-/* Rows of a chunk; the one without names is the end. A chunk without a row is no answer. */
+/* In binary form: a chunk has thousands of these. 0 for null. */
+static int64_t
+binary_at(const PGresult *result, int row, int column)
+{
+	uint64_t	network = 0;
+
+	if (PQgetlength(result, row, column) == sizeof(network))
+		memcpy(&network, PQgetvalue(result, row, column), sizeof(network));
+	return (int64_t) be64toh(network);
+}
+
+/* Rows of a chunk, in binary form; the one without names is the end. A chunk without a row is no answer. */
 static bool
 read_snapshot(const PGresult *result, NodeAnswer *answer)
 {
@@ -104,8 +117,8 @@ read_snapshot(const PGresult *result, NodeAnswer *answer)
 
 	if (rows == 0 || (answer->rows = calloc((size_t) rows, sizeof(ObjectRow))) == NULL)
 		return false;
-	answer->lookup.metadata_version = number_at(result, 0, 0);
-	answer->lookup.term = number_at(result, 0, 1);
+	answer->lookup.metadata_version = binary_at(result, 0, 0);
+	answer->lookup.term = binary_at(result, 0, 1);
 	for (int i = 0; i < rows && !answer->last; i++)
 	{
 		ObjectRow  *row = &answer->rows[answer->row_count];
@@ -113,11 +126,11 @@ read_snapshot(const PGresult *result, NodeAnswer *answer)
 		answer->last = PQgetisnull(result, i, 3);
 		if (answer->last)
 			break;
-		row->object_id = number_at(result, i, 2);
+		row->object_id = binary_at(result, i, 2);
 		row->key = (AmoroKey) {text_at(result, i, 3), text_at(result, i, 4), text_at(result, i, 5)};
 		row->answer = (LookupAnswer) {
 			.metadata_version = answer->lookup.metadata_version, .term = answer->lookup.term, .found = true,
-			.state = text_at(result, i, 6), .object_version = number_at(result, i, 7),
+			.state = text_at(result, i, 6), .object_version = binary_at(result, i, 7),
 			.document = text_at(result, i, 8), .document_size = (size_t) PQgetlength(result, i, 8),
 		};
 		answer->row_count++;

@@ -29,6 +29,7 @@ static const struct
 	const char *name;			/* NULL: too rare to be prepared */
 	const char *sql;
 	int			parameters;
+	int			result_format;	/* 0 text, 1 binary */
 }			statements[] = {
 	[REQUEST_REGISTER] = {NULL, GRANT_COLUMNS
 		"%sregister_node($1::pg_catalog.text, $2::pg_catalog.uuid, $3::pg_catalog.text, $4::pg_catalog.text,"
@@ -45,7 +46,7 @@ static const struct
 	[REQUEST_RELEASE] = {NULL, "SELECT %srelease_node($1::pg_catalog.int8, $2::pg_catalog.uuid)", 2},
 	[REQUEST_SNAPSHOT] = {NULL, "SELECT metadata_version, term, object_id, catalog_name, database_name, object_name, state, object_version, document"
 		" FROM %smetadata_snapshot_chunk($1::pg_catalog.text, $2::pg_catalog.int8, $3::pg_catalog.text, $4::pg_catalog.text,"
-		" $5::pg_catalog.text, $6::pg_catalog.int4)", 6},
+		" $5::pg_catalog.text, $6::pg_catalog.int4)", 6, 1},
 	[REQUEST_LOOKUP] = {"amoro_node_lookup",
 		"SELECT metadata_version, term, found, state, object_version, document"
 		" FROM %smetadata_lookup($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text, $4::pg_catalog.text)", 4},
@@ -296,10 +297,10 @@ send_statement(Connection *connection, RequestKind kind, const Parameters *param
 	}
 	if (prepared)
 		sent = PQsendQueryPrepared(connection->conn, statements[kind].name, statements[kind].parameters,
-								   parameters->values, parameters->lengths, parameters->formats, 0);
+								   parameters->values, parameters->lengths, parameters->formats, statements[kind].result_format);
 	else
 		sent = PQsendQueryParams(connection->conn, sql, statements[kind].parameters, NULL,
-								 parameters->values, parameters->lengths, parameters->formats, 0);
+								 parameters->values, parameters->lengths, parameters->formats, statements[kind].result_format);
 	if (sent)
 		return TRANSPORT_DONE;
 	connection_note_failure(failure, PQerrorMessage(connection->conn));
