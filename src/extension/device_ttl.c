@@ -151,15 +151,16 @@ find_kept_rule(const KeptRules *kept, OwnTable *table, const char *pattern, TtlR
 static bool
 find_longest_match(const KeptRules *kept, OwnTable *table, const char *path, TtlRule *found)
 {
-	char	   *pattern = palloc(strlen(path) + sizeof(".**"));
+	int			room = strlen(path) + sizeof(".**");
+	char	   *pattern = palloc(room);
 	char	   *dot;
 
-	strcpy(pattern, path);
+	strlcpy(pattern, path, room);
 	if (find_kept_rule(kept, table, pattern, found))
 		return true;
 	while ((dot = strrchr(pattern, '.')) != NULL)
 	{
-		strcpy(dot, ".**");
+		strlcpy(dot, ".**", pattern + room - dot);
 		if (find_kept_rule(kept, table, pattern, found))
 			return true;
 		*dot = '\0';
