@@ -1,44 +1,9 @@
 -- Procedures, as one session sees them: what submissions accept and refuse, what they return, what is left of them.
 \set ECHO none
 \set VERBOSITY terse
-SET client_min_messages = warning;
-CREATE EXTENSION amoro_meta;
-DO $$
-BEGIN
-	WHILE (SELECT state FROM amoro_stat_coordinator WHERE datname = current_database()) IS DISTINCT FROM 'running'
-			OR NOT EXISTS (SELECT FROM amoro_meta.identity) LOOP
-		PERFORM pg_sleep(0.01);
-	END LOOP;
-END;
-$$;
-RESET client_min_messages;
--- a test that waits for something that never comes fails
-SET statement_timeout = '60 s';
-CREATE FUNCTION pg_temp.attempt(statement text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-	result text;
-	detail text;
-	hint text;
-BEGIN
-	EXECUTE statement INTO result;
-	RETURN result;
-EXCEPTION WHEN OTHERS THEN
-	GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-	RETURN regexp_replace(concat_ws(' | ', SQLSTATE, SQLERRM, nullif(detail, ''), nullif(hint, '')),
-		'submitted by (\w+) at .*, is', 'submitted by \1 at TIME, is');
-END;
-$$;
--- submits, waits for the end, tells it: procedures are numbered by the same sequence as everything else
-CREATE PROCEDURE pg_temp.run(statement text, INOUT result text DEFAULT NULL) LANGUAGE plpgsql AS $$
-DECLARE
-	id bigint;
-BEGIN
-	EXECUTE 'SELECT ' || statement INTO id;
-	COMMIT;
-	result := wait_for_procedure(id, '30 s');
-	SELECT concat_ws(' | ', result, p.error_code, p.error_message, p.error_detail) INTO result FROM procedure_status(id) p;
-END;
-$$;
+\getenv abs_srcdir PG_ABS_SRCDIR
+\set head :abs_srcdir '/sql/include/procedure.psql'
+\i :head
 \set definition '{"format": "iceberg", "columns": [{"name": "a", "type": "int"}], "location": "s3://bucket/path"}'
 \set ECHO all
 \pset format unaligned
@@ -141,34 +106,6 @@ SELECT count(*) FROM procedures WHERE request_id = :'request';
 SELECT t, pg_temp.attempt(format($$SELECT drop_table('lake', 'db', 'once', timeout => %L)$$, t)) FROM unnest(ARRAY['0', '-1 s', '2 years', '178000000 years']) t;
 
 -- what is in flight: a silent node holds it up; the second procedure is refused, and told which one is in its way
--- by a clock that is a minute ahead: the lease outlasts what is tested under it
-CREATE FUNCTION pg_temp.hold_lease() RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-	answer text;
-BEGIN
-	SET LOCAL amoro_meta.debug_clock_offset_ms = 60000;
-	SELECT (activate_node(s.node_id, s.incarnation, (SELECT term FROM amoro_stat_coordinator WHERE datname = current_database()),
-			s.lease_epoch, s.metadata_version)).answer INTO answer
-		FROM node_status s WHERE node_name = 'silent' AND current;
-	RETURN answer;
-END;
-$$;
--- submits under the lease of a new process of the node and waits until the state is reached
-CREATE PROCEDURE pg_temp.hold(statement text, wanted text, INOUT id bigint DEFAULT NULL) LANGUAGE plpgsql AS $$
-BEGIN
-	PERFORM release_node(n.node_id, n.incarnation) FROM nodes n;
-	PERFORM register_node('silent', gen_random_uuid());
-	COMMIT;
-	IF pg_temp.hold_lease() <> 'granted' THEN RAISE 'no lease'; END IF;
-	COMMIT;
-	EXECUTE 'SELECT ' || statement INTO id;
-	COMMIT;
-	WHILE (SELECT p.state FROM procedure_status(id) p) <> wanted LOOP
-		COMMIT;
-		PERFORM pg_sleep(0.01);
-	END LOOP;
-END;
-$$;
 CALL pg_temp.hold($$drop_table('lake', 'db', 'once')$$, 'pre_drop') \gset
 SELECT state, procedure_id = :id FROM tables;
 SELECT kind, state, outcome, waits_for, wait_reasons, waits_until > clock_timestamp(), deadline > clock_timestamp() + '1 min' FROM procedure_status(:id);

@@ -1,44 +1,9 @@
 -- Times to live: what can be set, what inherits it, what nodes are told.
 \set ECHO none
 \set VERBOSITY terse
-SET client_min_messages = warning;
-CREATE EXTENSION amoro_meta;
-DO $$
-BEGIN
-	WHILE (SELECT state FROM amoro_stat_coordinator WHERE datname = current_database()) IS DISTINCT FROM 'running'
-			OR NOT EXISTS (SELECT FROM amoro_meta.identity) LOOP
-		PERFORM pg_sleep(0.01);
-	END LOOP;
-END;
-$$;
-RESET client_min_messages;
--- a test that waits for something that never comes fails
-SET statement_timeout = '60 s';
-CREATE FUNCTION pg_temp.attempt(statement text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-	result text;
-	detail text;
-	hint text;
-BEGIN
-	EXECUTE statement INTO result;
-	RETURN result;
-EXCEPTION WHEN OTHERS THEN
-	GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-	RETURN regexp_replace(concat_ws(' | ', SQLSTATE, SQLERRM, nullif(detail, ''), nullif(hint, '')),
-		'submitted by (\w+) at .*, is', 'submitted by \1 at TIME, is');
-END;
-$$;
--- submits, waits for the end, tells it: procedures are numbered by the same sequence as everything else
-CREATE PROCEDURE pg_temp.run(statement text, INOUT result text DEFAULT NULL) LANGUAGE plpgsql AS $$
-DECLARE
-	id bigint;
-BEGIN
-	EXECUTE 'SELECT ' || statement INTO id;
-	COMMIT;
-	result := wait_for_procedure(id, '30 s');
-	SELECT concat_ws(' | ', result, p.error_code, p.error_message, p.error_detail) INTO result FROM procedure_status(id) p;
-END;
-$$;
+\getenv abs_srcdir PG_ABS_SRCDIR
+\set head :abs_srcdir '/sql/include/procedure.psql'
+\i :head
 \set definition '{"format": "iceberg", "columns": [{"name": "a", "type": "int"}], "location": "s3://bucket/path"}'
 \set ECHO all
 \pset format unaligned

@@ -1,5 +1,18 @@
 /* Templates of devices: made, appended to, set on paths, activated on devices, and back. */
 
+CREATE FUNCTION amoro_meta.require_template(template_id bigint, catalog_name text, database_name text, template_name text) RETURNS void
+	LANGUAGE plpgsql IMMUTABLE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+BEGIN
+	IF template_id IS NULL THEN
+		RAISE EXCEPTION 'template "%"."%"."%" does not exist', catalog_name, database_name, template_name USING ERRCODE = 'undefined_object';
+	END IF;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.require_template(bigint, text, text, text) IS 'raises 42704 unless a template was found';
+REVOKE ALL ON FUNCTION amoro_meta.require_template(bigint, text, text, text) FROM PUBLIC;
+
 -- What the submissions on a template have in common. Returns null in database_id when an earlier call made the procedure.
 -- claims: the template must not change meanwhile, in whatever way; else only that nobody else is changing it now.
 CREATE FUNCTION amoro_meta.begin_template_procedure(kind text, catalog_name text, database_name text, template_name text, request jsonb,
@@ -33,8 +46,8 @@ BEGIN
 	PERFORM amoro_meta.require_database(database_id, catalog_name, database_name);
 	SELECT t.template_id, t.definition INTO template_id, definition FROM amoro_meta.template t
 		WHERE t.database_id = begin_template_procedure.database_id AND t.template_name = begin_template_procedure.template_name;
-	IF template_id IS NULL AND kind NOT IN ('create_template', 'drop_template') THEN
-		RAISE EXCEPTION 'template "%"."%"."%" does not exist', catalog_name, database_name, template_name USING ERRCODE = 'undefined_object';
+	IF kind NOT IN ('create_template', 'drop_template') THEN
+		PERFORM amoro_meta.require_template(template_id, catalog_name, database_name, template_name);
 	END IF;
 END;
 $$;
@@ -125,13 +138,11 @@ BEGIN
 	IF submission.database_id IS NULL THEN
 		RETURN submission.procedure_id;
 	END IF;
-	IF submission.template_id IS NULL THEN
-		IF NOT if_exists THEN
-			RAISE EXCEPTION 'template "%"."%"."%" does not exist', catalog_name, database_name, template_name USING ERRCODE = 'undefined_object';
-		END IF;
+	IF submission.template_id IS NULL AND if_exists THEN
 		RETURN amoro_meta.end_unneeded_procedure(submission.procedure_id,
 			format('template "%s"."%s"."%s" does not exist, skipping', catalog_name, database_name, template_name));
 	END IF;
+	PERFORM amoro_meta.require_template(submission.template_id, catalog_name, database_name, template_name);
 	IF EXISTS (SELECT FROM amoro_meta.template_path s WHERE s.template_id = submission.template_id) THEN
 		RAISE EXCEPTION 'template "%"."%"."%" is set on a path', catalog_name, database_name, template_name
 			USING ERRCODE = 'dependent_objects_still_exist',
@@ -150,24 +161,36 @@ COMMENT ON FUNCTION drop_template(text, text, text, boolean, uuid, interval) IS
 	'Errors: 42704 no such template, 2BP01 it is set on a path, AM401 a procedure works on it, AM005, 22004, 22023, 25006';
 REVOKE ALL ON FUNCTION drop_template(text, text, text, boolean, uuid, interval) FROM PUBLIC;
 
-CREATE FUNCTION set_template(catalog_name text, database_name text, template_name text, device_path text, request_id uuid DEFAULT NULL,
-							 timeout interval DEFAULT NULL) RETURNS bigint
-	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
+CREATE FUNCTION amoro_meta.submit_template_path(kind text, catalog_name text, database_name text, template_name text, device_path text,
+												request_id uuid, timeout interval) RETURNS bigint
+	LANGUAGE plpgsql VOLATILE
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
 	path text := amoro_meta.device_path('device_path', device_path, false);
 	submission record;
 BEGIN
-	SELECT * INTO submission FROM amoro_meta.begin_template_procedure('set_template', catalog_name, database_name, template_name,
+	SELECT * INTO submission FROM amoro_meta.begin_template_procedure(kind, catalog_name, database_name, template_name,
 		jsonb_build_array(catalog_name, database_name, template_name, device_path), request_id, timeout, true);
 	IF submission.database_id IS NULL THEN
 		RETURN submission.procedure_id;
+	END IF;
+	IF kind = 'unset_template' AND NOT EXISTS
+			(SELECT FROM amoro_meta.template_path s WHERE s.template_id = submission.template_id AND s.device_path = path) THEN
+		RAISE EXCEPTION 'template "%"."%"."%" is not set on "%"', catalog_name, database_name, template_name, path USING ERRCODE = 'undefined_object';
 	END IF;
 	RETURN amoro_meta.set_procedure_object(submission.procedure_id, submission.template_id,
 		jsonb_build_object('database_id', submission.database_id, 'path', path));
 END;
 $$;
+COMMENT ON FUNCTION amoro_meta.submit_template_path(text, text, text, text, text, uuid, interval) IS 'what set_template and unset_template have in common';
+REVOKE ALL ON FUNCTION amoro_meta.submit_template_path(text, text, text, text, text, uuid, interval) FROM PUBLIC;
+
+CREATE FUNCTION set_template(catalog_name text, database_name text, template_name text, device_path text, request_id uuid DEFAULT NULL,
+							 timeout interval DEFAULT NULL) RETURNS bigint
+	LANGUAGE sql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$SELECT amoro_meta.submit_template_path('set_template', catalog_name, database_name, template_name, device_path, request_id, timeout)$$;
 COMMENT ON FUNCTION set_template(text, text, text, text, uuid, interval) IS
 	'submits that a template may be activated on devices at and below a path, and returns the procedure''s id; it is rolled back with 42710 when '
 	'a template is set on the path, above or below it. request_id: a retry with the same one returns the same procedure. timeout: rolled back '
@@ -176,25 +199,9 @@ REVOKE ALL ON FUNCTION set_template(text, text, text, text, uuid, interval) FROM
 
 CREATE FUNCTION unset_template(catalog_name text, database_name text, template_name text, device_path text, request_id uuid DEFAULT NULL,
 							   timeout interval DEFAULT NULL) RETURNS bigint
-	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
+	LANGUAGE sql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
-	AS $$
-DECLARE
-	path text := amoro_meta.device_path('device_path', device_path, false);
-	submission record;
-BEGIN
-	SELECT * INTO submission FROM amoro_meta.begin_template_procedure('unset_template', catalog_name, database_name, template_name,
-		jsonb_build_array(catalog_name, database_name, template_name, device_path), request_id, timeout, true);
-	IF submission.database_id IS NULL THEN
-		RETURN submission.procedure_id;
-	END IF;
-	IF NOT EXISTS (SELECT FROM amoro_meta.template_path s WHERE s.template_id = submission.template_id AND s.device_path = path) THEN
-		RAISE EXCEPTION 'template "%"."%"."%" is not set on "%"', catalog_name, database_name, template_name, path USING ERRCODE = 'undefined_object';
-	END IF;
-	RETURN amoro_meta.set_procedure_object(submission.procedure_id, submission.template_id,
-		jsonb_build_object('database_id', submission.database_id, 'path', path));
-END;
-$$;
+	AS $$SELECT amoro_meta.submit_template_path('unset_template', catalog_name, database_name, template_name, device_path, request_id, timeout)$$;
 COMMENT ON FUNCTION unset_template(text, text, text, text, uuid, interval) IS
 	'submits the opposite of set_template and returns the procedure''s id; it is rolled back with 2BP01 when the template is active on a device '
 	'at or below the path. request_id: a retry with the same one returns the same procedure. timeout: rolled back after it. '
