@@ -8,6 +8,8 @@
  */
 #include "lookup.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "http_answer.h"
@@ -49,9 +51,20 @@ lookup_answer_unavailable(h2o_req_t *request, const char *reason, const char *re
 	http_answer_send(request, body);
 }
 
-/* Does If-None-Match (RFC 9110, 13.1.2) name this version? */
+/* The version of the object, and what tells its documents of one version apart. */
+static h2o_iovec_t
+make_entity_tag(h2o_req_t *request, const AmoroEntry *entry)
+{
+	const size_t size = sizeof("\"-9223372036854775808-0123456789abcdef\"");
+	char	   *tag = h2o_mem_alloc_pool(&request->pool, size);
+	int			length = snprintf(tag, size, "\"%" PRId64 "-%016" PRIx64 "\"", amoro_entry_version(entry), amoro_entry_digest(entry));
+
+	return h2o_iovec_init(tag, (size_t) length);
+}
+
+/* Does If-None-Match (RFC 9110, 13.1.2) name this document? */
 static bool
-client_has_version(const h2o_req_t *request, h2o_iovec_t entity_tag)
+client_has_document(const h2o_req_t *request, h2o_iovec_t entity_tag)
 {
 	ssize_t		cursor = -1;
 
@@ -105,10 +118,11 @@ begin_json(h2o_req_t *request)
 static h2o_iovec_t
 begin_document(h2o_req_t *request, AmoroEntry *entry)
 {
-	h2o_iovec_t entity_tag = http_answer_quoted_number(request, amoro_entry_version(entry));
+	h2o_iovec_t version = http_answer_quoted_number(request, amoro_entry_version(entry));
+	h2o_iovec_t entity_tag = make_entity_tag(request, entry);
 	h2o_iovec_t body = hold_document(request, entry);
 
-	if (client_has_version(request, entity_tag))
+	if (client_has_document(request, entity_tag))
 	{
 		http_answer_begin(request, 304);
 		body.len = 0;
@@ -116,7 +130,7 @@ begin_document(h2o_req_t *request, AmoroEntry *entry)
 	else
 		begin_json(request);
 	h2o_add_header(&request->pool, &request->res.headers, H2O_TOKEN_ETAG, NULL, entity_tag.base, entity_tag.len);
-	http_answer_header(request, "amoro-object-version", h2o_iovec_init(entity_tag.base + 1, entity_tag.len - 2));
+	http_answer_header(request, "amoro-object-version", h2o_iovec_init(version.base + 1, version.len - 2));
 	return body;
 }
 

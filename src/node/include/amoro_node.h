@@ -334,6 +334,11 @@ AMORO_PUBLIC void amoro_leadership_close(AmoroLeadership *leadership);
 AMORO_PUBLIC const char *amoro_entry_document(const AmoroEntry *entry, size_t *size);
 /* The version of the metadata at which the object was last changed. */
 AMORO_PUBLIC int64_t amoro_entry_version(const AmoroEntry *entry);
+/*
+ * A number that is another one when the document is, and the same on all nodes. What a document says may change under one version:
+ * who owns a bucket that is being released, a time to live that is inherited.
+ */
+AMORO_PUBLIC uint64_t amoro_entry_digest(const AmoroEntry *entry);
 AMORO_PUBLIC void amoro_entry_release(AmoroEntry *entry);
 
 AMORO_PUBLIC const char *amoro_cache_kind_name(AmoroCacheKind kind);

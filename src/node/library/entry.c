@@ -48,6 +48,7 @@ allocate(AmoroCacheKind kind, const KeyParts *key, size_t document_size, size_t 
 	entry->next = NULL;
 	entry->hash = key->hash;
 	entry->version = 0;
+	entry->digest = 0;
 	atomic_init(&entry->references, 1);
 	entry->document_size = (uint32_t) document_size;
 	entry->table_size = (uint32_t) table_size;
@@ -69,6 +70,17 @@ entry_create_unknown(AmoroCacheKind kind, const KeyParts *key)
 	return entry;
 }
 
+/* FNV-1a: the same in every process, so that all nodes give a document the same tag. */
+static uint64_t
+document_digest(const char *document, size_t size)
+{
+	uint64_t	digest = UINT64_C(0xcbf29ce484222325);
+
+	for (size_t i = 0; i < size; i++)
+		digest = (digest ^ (unsigned char) document[i]) * UINT64_C(0x100000001b3);
+	return digest;
+}
+
 AmoroEntry *
 entry_create(AmoroCacheKind kind, const KeyParts *key, const char *document, size_t size, int64_t version)
 {
@@ -84,6 +96,7 @@ entry_create(AmoroCacheKind kind, const KeyParts *key, const char *document, siz
 	if (entry != NULL)
 	{
 		entry->version = version;
+		entry->digest = document_digest(document, size);
 		fill(entry, key, document, table);
 	}
 	free(table);
@@ -133,6 +146,12 @@ int64_t
 amoro_entry_version(const AmoroEntry *entry)
 {
 	return entry->version;
+}
+
+uint64_t
+amoro_entry_digest(const AmoroEntry *entry)
+{
+	return entry->digest;
 }
 
 void

@@ -15,6 +15,7 @@ struct AmoroEntry
 	AmoroEntry *next;			/* in its bucket; guarded by the lock of the shard */
 	uint64_t	hash;
 	int64_t		version;
+	uint64_t	digest;			/* of the document */
 	_Atomic uint32_t references;
 	uint32_t	document_size;
 	uint32_t	table_size;
