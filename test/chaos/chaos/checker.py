@@ -25,6 +25,7 @@ class Checker:
         self.events = events
         self.violations = []
         self.forgiven = 0           # see forgive_caught
+        self.tags = {}              # (key, entity tag) → what was told under it
         self.of = defaultdict(list)
         for event in events:
             self.of[event['event']].append(event)
@@ -128,13 +129,18 @@ class Checker:
         self.surely_committed = Steps((changes[0]['latest'], version) for version, changes in self.by_version.items())
         self.maybe_committed = Steps((changes[0]['earliest'], version) for version, changes in self.by_version.items())
         effects = {key: [] for key in KEYS}
-        for version, changes in self.by_version.items():
-            for change in changes:
-                # whoever may do what has no marker
-                if change['operation'] in EFFECTS and change['kind'] != 'authority':
-                    for key in KEYS:
-                        if touches(change, key):
-                            effects[key].append((change['latest'], version))
+        marked = set()                      # (procedure, key)
+        for version in sorted(self.by_version):
+            for change in self.by_version[version]:
+                for key in KEYS:
+                    if not touches(change, key):
+                        continue
+                    mark = (change['procedure'], key)
+                    if change['operation'].startswith(('pre_', 'release')):
+                        marked.add(mark)
+                    # whoever may do what has no marker, nor has a view whose table changes
+                    elif change['operation'] in EFFECTS and (mark in marked or change['kind'] not in ('authority', 'view')):
+                        effects[key].append((change['latest'], version))
         self.effects = {key: Steps(pairs) for key, pairs in effects.items()}
         self.spans = {key: self.marker_spans(key) for key in DEVICE_KEYS + PARTITION_KEYS}
         self.owners = {key: Steps((answer['at'], answer['object_version']) for answer in self.of['answer']
@@ -179,6 +185,10 @@ class Checker:
                          answer=answer)
         if answer.get('object_version') != answer.get('body_version'):
             self.violate('content', answer['at'], 'header and body disagree about the version', answer=answer)
+        # one tag, one document, whatever is asked of which node
+        told = answer.get('digest'), answer.get('object_version')
+        if 'tag' in answer and self.tags.setdefault((key, answer['tag']), told) != told:
+            self.violate('content', answer['at'], f"tag {answer['tag']} was also that of {self.tags[key, answer['tag']]}", answer=answer)
         if answer.get('owned') and self.owners[key].before(pending) > answer['object_version']:
             self.violate('ownership', answer['at'], 'said that it owns the bucket, after a later owner had said so', answer=answer)
 

@@ -3,6 +3,7 @@ import json
 
 DATABASES = ('sales', 'stock', 'staff')
 TABLES = ('a', 'b', 'c', 'd')
+VIEWS = ('v', 'w')
 DEVICES = ('root.s.a', 'root.s.b')
 SLOTS = 3
 SERVICE = 'work'
@@ -13,18 +14,20 @@ QUIET_DATABASE = 'quiet'
 QUIET_KEYS = [f'{QUIET_DATABASE}/{table}' for table in ('a', 'b')]
 # Users, each of whom may read the catalog or may not.
 USERS = ('ann', 'bob')
-# A key is a table, or has its kind before it.
+# A key is a table or view, or has its kind before it.
 TABLE_KEYS = [f'{database}/{table}' for database in DATABASES for table in TABLES] + QUIET_KEYS
+VIEW_KEYS = [f'{database}/{view}' for database in DATABASES for view in VIEWS]
 USER_KEYS = [f'user:{user}' for user in USERS]
 DEVICE_KEYS = [f'device:{database}/{device}' for database in DATABASES for device in DEVICES]
 PARTITION_KEYS = [f'partition:{database}/{slot}' for database in DATABASES for slot in range(SLOTS)]
 BUCKET_KEYS = [f'bucket:{SERVICE}/{number + 1}' for number in range(BUCKETS)]
-KEYS = TABLE_KEYS + USER_KEYS + DEVICE_KEYS + PARTITION_KEYS + BUCKET_KEYS
+KEYS = TABLE_KEYS + VIEW_KEYS + USER_KEYS + DEVICE_KEYS + PARTITION_KEYS + BUCKET_KEYS
 
 # The clients, each with the weights of what it does.
 CLIENTS = 3 * ({'create_table': 34, 'alter_table': 26, 'drop_table': 20, 'rename_table': 12, 'create_database': 4, 'drop_database': 4},) + (
     {'create_device': 8, 'create_devices': 8, 'alter_device': 20, 'drop_devices': 8, 'create_template': 14, 'alter_template': 10,
      'set_template': 14, 'activate_template': 18, 'deactivate_template': 6, 'unset_template': 2, 'drop_template': 2},
+    {'create_view': 16, 'alter_view': 12, 'rename_view': 4, 'drop_view': 6, 'set_ttl': 12, 'unset_ttl': 6},
     {'create_partitions': 12, 'move_partition': 20, 'balance_partitions': 6, 'alter_partitions': 6, 'drop_partitions': 4,
      'create_service_buckets': 6, 'alter_service_buckets': 12, 'drop_service_buckets': 2},
     {'grant_privilege': 14, 'revoke_privilege': 14, 'grant_role': 8, 'revoke_role': 8, 'alter_user': 6, 'create_user': 4, 'drop_user': 4,
@@ -61,7 +64,7 @@ class Choice:
         self.database = random.choice(DATABASES)
         self.arguments = ['lake', self.database]
         self.keys = []
-        for suffix in ('table', 'database', 'device', 'devices', 'template', 'partition', 'partitions', 'service_buckets', 'user',
+        for suffix in ('table', 'view', 'ttl', 'database', 'device', 'devices', 'template', 'partition', 'partitions', 'service_buckets', 'user',
                        'role', 'privilege'):
             if operation.endswith('_' + suffix):
                 getattr(self, 'about_' + suffix)()
@@ -69,7 +72,30 @@ class Choice:
     def create_database(self, database):
         """Instead: the database that the one before missed."""
         self.operation, self.arguments = 'create_database', ['lake', database]
-        self.keys = [key for key in TABLE_KEYS + DEVICE_KEYS if key.rpartition(':')[2].startswith(database + '/')]
+        self.keys = [key for key in TABLE_KEYS + VIEW_KEYS + DEVICE_KEYS if key.rpartition(':')[2].startswith(database + '/')]
+
+    def about_view(self):
+        view = self.random.choice(VIEWS)
+        self.keys = [f'{self.database}/{view}']
+        self.arguments.append(view)
+        if self.operation == 'create_view':
+            self.arguments.append(json.dumps({'base': {'table': self.random.choice(TABLES)}, 'properties': {'stamp': self.stamp}}))
+        else:
+            self.change_relation(VIEWS)
+
+    def about_ttl(self):
+        """Of a database, of a table, of devices; what inherits it shows it as well."""
+        what = self.random.randrange(3)
+        self.arguments += [f'{self.random.randint(1, 1000)} s'] if self.operation == 'set_ttl' else []
+        if what == 0:
+            self.keys = self.of_database(TABLE_KEYS + VIEW_KEYS + DEVICE_KEYS)
+        elif what == 1:
+            table = self.random.choice(TABLES)
+            self.keys = [f'{self.database}/{table}'] + self.of_database(VIEW_KEYS)
+            self.arguments.append(table)
+        else:
+            self.keys = self.of_database(DEVICE_KEYS)
+            self.arguments += [None, self.random.choice(('root.s.*', *DEVICES))]
 
     def about_table(self):
         table = self.random.choice(TABLES)
@@ -78,10 +104,14 @@ class Choice:
         if self.operation == 'create_table':
             self.arguments.append(json.dumps({'format': 'iceberg', 'columns': [{'name': 'id', 'type': 'long'}],
                                               'properties': {'stamp': self.stamp}}))
-        elif self.operation == 'alter_table':
+        else:
+            self.change_relation(TABLES)
+
+    def change_relation(self, names):
+        if self.operation.startswith('alter_'):
             self.arguments.append(json.dumps([{'op': 'set_properties', 'properties': {'stamp': self.stamp}}]))
-        elif self.operation == 'rename_table':
-            new = self.random.choice(DATABASES), self.random.choice(TABLES)
+        elif self.operation.startswith('rename_'):
+            new = self.random.choice(DATABASES), self.random.choice(names)
             self.arguments += new
             self.keys.append('/'.join(new))
 
@@ -89,7 +119,7 @@ class Choice:
         return [key for key in keys if key.rpartition(':')[2].startswith(self.database + '/')]
 
     def about_database(self):
-        self.keys = self.of_database(TABLE_KEYS + DEVICE_KEYS + PARTITION_KEYS)
+        self.keys = self.of_database(TABLE_KEYS + VIEW_KEYS + DEVICE_KEYS + PARTITION_KEYS)
         if self.operation == 'drop_database':
             self.arguments.append('true')
 

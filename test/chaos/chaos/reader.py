@@ -127,6 +127,7 @@ class Reader:
         elif status == 200:
             answer['object_version'] = int(headers['amoro-object-version'])
             answer['body_version'] = told['version']
+            answer['tag'] = headers['etag']
             answer['digest'] = document.digest(body)
             answer['owned'] = told.get('owner_incarnation') == instance.incarnation
         self.record('answer', **answer)

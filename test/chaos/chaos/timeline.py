@@ -47,7 +47,7 @@ class Metadata:
                 self.databases[name] = 'normal'
         elif operation == 'drop':
             del self.databases[name]
-        else:
+        elif not operation.endswith('_ttl'):
             self.databases[name] = 'normal' if operation == 'create' else operation
 
     def change_table(self, version, change, renamed):
@@ -59,6 +59,8 @@ class Metadata:
             self.tables[key].marker = operation
         elif operation == 'create':
             self.tables[key].marker = 'normal'
+            self.tables[key].version = version
+        elif operation.endswith('_ttl'):
             self.tables[key].version = version
         elif operation == 'alter':
             self.tables[key] = Table(self.tables[key].table_id, 'normal', version, stamp)
