@@ -5,7 +5,7 @@ leader_server.py --directory DIR --name NAME [--port PORT]
 
 Listens on 127.0.0.1, at any port unless told otherwise, and writes its port to DIR/NAME.port. Each call is a line of JSON in
 DIR/NAME.log. While there is a file DIR/NAME.hold, slow calls are not answered, nor those that are to cancel a process; these get
-the status that their reason names ("status 409"), else 200.
+the status that their reason names ("status 409"), else they are told that it is done.
 """
 import argparse
 import http.server
@@ -67,7 +67,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             elif what[:2] == ['v1', 'processes']:   # /v1/processes/ID/cancel
                 self.wait_while_held()
                 told = re.fullmatch(r'status (\d+)', json.loads(self.body)['reason'] or '')
-                self.answer(told[0] if told else json.dumps(self.seen), int(told[1]) if told else 200)
+                self.answer(told[0] if told else '{"cancelled": true}', int(told[1]) if told else 200)
             elif what[0] == 'cut':      # /cut/NAME/TIMES
                 if counter(what[1]) < int(what[2]):
                     self.wfile.write(b'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf')

@@ -2,14 +2,17 @@
 # what the README prints, but for numbers of rows, moments, and the width of the columns.
 use strict;
 use warnings;
-use AmoroCluster;
+use AmoroCluster qw(poll);
+use AmoroNode;
 use PostgreSQL::Test::Utils;
 use File::Basename qw(dirname);
+use File::Spec;
+use IO::Socket::INET;
 use Test::More;
 
 my ($functions) = slurp_file(dirname(__FILE__) . '/../../README.md') =~ /^## Functions\n(.*?)^## /ms or die 'README.md has no section Functions';
 
-# These need nodes that run and services that answer; their own tests have both.
+# These need nodes that run: those of the first are typed below, those of the other have tests of their own.
 my %elsewhere = map { $_ => 1 } 'Services with one leader', 'Buckets and partitions';
 
 # What the reader has done before the examples under a heading.
@@ -33,7 +36,7 @@ INSERT INTO ams.catalog_metadata (catalog_name, catalog_metastore, storage_confi
 SQL
 );
 
-my $server = AmoroCluster->create('manual', conf => "amoro_meta.explore_interval = 1h\n");
+my $server = AmoroCluster->create('manual', conf => "amoro_meta.explore_interval = 1h\namoro_meta.http_allowed_hosts = '127.0.0.1'\n");
 
 # Statements with the lines that are printed below each: a statement begins with a word in capitals and ends with ; or \gset,
 # not within quotes.
@@ -73,19 +76,19 @@ sub cells
 	return join "\n", map {
 		s/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?\+\d\d/#/g;
 		s/\b\d\d:\d\d:\d\d\.\d+/#/g;
+		s{\bhttp://n?[\d.]+:\d+}{#}g;
 		s/\b([Bb]locker|token|table|version is|not|table_id =) \d+/$1 #/g;
 		$_
 	} map { join '|', @$_ } @rows;
 }
 
 my $examples = 0;
-while ($functions =~ /^### (.*?)\n(.*?)(?=^### |\z)/msg)
+
+# Types statements of a section in one session, after what the reader has done before, and compares what is printed.
+sub type_statements
 {
-	my ($heading, $section) = ($1, $2);
-	my @statements;
-	push @statements, statements($1) while $section =~ /^```sql\n(.*?)^```\n/msg;
-	next if !@statements || $elsewhere{$heading};
-	my $script = "\\set SHOW_CONTEXT never\n\\pset footer off\n" . ($before{$heading} // '');
+	my ($heading, $before, @statements) = @_;
+	my $script = "\\set SHOW_CONTEXT never\n\\pset footer off\n$before";
 	$script .= "\\echo --- begin of $_\n$statements[$_]{text}\\echo --- end of $_\n" for 0 .. $#statements;
 	my $file = $server->basedir . '/example.sql';
 	unlink $file;
@@ -107,7 +110,50 @@ while ($functions =~ /^### (.*?)\n(.*?)(?=^### |\z)/msg)
 			unlike($got // 'ERROR: nothing', qr/^ERROR:/m, $name);
 		}
 	}
+	return;
 }
+
+my %section;
+while ($functions =~ /^### (.*?)\n(.*?)(?=^### |\z)/msg)
+{
+	my ($heading, $section) = ($1, $2);
+	push @{ $section{$heading} }, statements($1) while $section =~ /^```sql\n(.*?)^```\n/msg;
+	type_statements($heading, $before{$heading} // '', @{ $section{$heading} }) if $section{$heading} && !$elsewhere{$heading};
+}
+
+# Services with one leader: two nodes, and what they run. Each takes calls where it says, and tells what it was asked.
+my @steps = @{ $section{'Services with one leader'} };
+my $directory = PostgreSQL::Test::Utils::tempdir();
+sub start_candidate
+{
+	my ($name) = @_;
+	my $port = IO::Socket::INET->new(Listen => 1, LocalAddr => '127.0.0.1')->sockport;
+	my $hook = "$directory/$name.hook";
+	append_to_file($hook, "#!/bin/sh\nexec /usr/bin/python3 '" . File::Spec->rel2abs(dirname(__FILE__)) . "/../explorer/leader_server.py' --directory '$directory' --name $name --port $port\n");
+	chmod 0755, $hook;
+	return AmoroNode->start(name => $name, conninfo => $server->connstr('postgres'),
+		options => [ '--service', 'compactor', '--endpoint', "http://127.0.0.1:$port", '--on-gain', $hook ]);
+}
+sub wait_for_leader
+{
+	my ($name) = @_;
+	poll("what $name runs listens", sub { -e "$directory/$name.port" });
+	return poll("$name leads", sub { $server->safe_psql('postgres', "SELECT token FROM leaders WHERE state = 'led' AND node_name = '$name'") });
+}
+my $n1 = start_candidate('n1');
+my $token = wait_for_leader('n1');
+my $n2 = start_candidate('n2');
+$n2->wait_for_serving;
+type_statements('Services with one leader', '', shift @steps);
+is($n1->stop, 0, 'n1 is stopped');
+wait_for_leader('n2');
+$_->{text} =~ s/\('compactor', 2\)/('compactor', $token)/ for @steps;
+my $process = $server->safe_psql('postgres', "SELECT start_process('lake', 'sales', 'leaders', 'compact', '[]')");
+$server->safe_psql('postgres', "SELECT delegate_process($process, 'compactor')");
+$_->{text} =~ s/cancel_process_and_wait\(5,/cancel_process_and_wait($process,/ for @steps;
+type_statements('Services with one leader', '', @steps);
+is($server->safe_psql('postgres', "SELECT status, reason FROM processes WHERE process_id = $process"), 'CANCELED|too slow', 'the process is cancelled');
+is($n2->stop, 0, 'n2 is stopped');
 cmp_ok($examples, '>=', 14, 'the README prints what comes out');
 $server->stop;
 done_testing();
