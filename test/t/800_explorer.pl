@@ -168,6 +168,23 @@ AmoroCatalog::create($server, 'flat', $catalog->uri('lake/flat'));
 is(AmoroCatalog::wait_for_round($server, 'flat', 1)->{last_error}, '', 'a server that knows neither levels nor pages');
 is(AmoroCatalog::tables($server, 'flat'), 'a/t b/t', 'is explored all the same');
 
+# what a server says that it can do
+$catalog->write_lake('blind', '{"config": {"endpoints": ["GET /v1/{prefix}/namespaces"]}, "namespaces": {"a": ["t"]}}');
+AmoroCatalog::create($server, 'blind', $catalog->uri('lake/blind'));
+is(AmoroCatalog::wait_for_round($server, 'blind', 1)->{last_error}, 'configuration: the server does not list tables', 'one that lists no tables is not asked for them');
+$catalog->write_lake('listonly', '{"config": {"endpoints": ["GET /v1/{prefix}/namespaces/{namespace}/tables"]}, "namespaces": {"a": ["t"]}}');
+AmoroCatalog::create($server, 'listonly', $catalog->uri('lake/listonly'));
+is(AmoroCatalog::wait_for_round($server, 'listonly', 1)->{last_error}, '', 'one that loads none is not asked either');
+is($server->safe_psql('postgres', "SELECT count(*), count(table_uuid) FROM external_tables WHERE catalog_name = 'listonly'"), '1|0', 'but what it lists is there');
+$catalog->write_lake('broken', '{"config": {"overrides": {"namespace-separator": "%1"}}, "namespaces": {"a": ["t"]}}');
+AmoroCatalog::create($server, 'broken', $catalog->uri('lake/broken'));
+is(AmoroCatalog::wait_for_round($server, 'broken', 1)->{last_error}, 'configuration: the separator of namespaces is no encoded character', 'nor is what would not stay in its place in a URL put there');
+# what we are told that nobody can use
+$server->safe_psql('postgres', "SELECT create_catalog('nowhere', 'iceberg_rest')");
+is(AmoroCatalog::wait_for_round($server, 'nowhere', 1)->{last_error}, 'the catalog has no property uri', 'a catalog that is nowhere');
+AmoroCatalog::create($server, 'split', $catalog->uri('lake/one'), '{"token": "a\\r\\nX-Other: b"}');
+is(AmoroCatalog::wait_for_round($server, 'split', 1)->{last_error}, 'the token has a character that cannot be sent', 'a token that is more than one header');
+
 # D04: tokens
 $catalog->write_lake('token', '{"tokens": ["static"], "namespaces": {"a": ["t"]}}');
 AmoroCatalog::create($server, 'static', $catalog->uri('lake/token'), '{"token": "static"}');
@@ -189,29 +206,29 @@ is(scalar(grep { m{^POST} } $catalog->requests), 8, 'once each time');
 AmoroCatalog::create($server, 'secret', $catalog->uri('lake/renew'), '{"credential": "me:wr0ng", "oauth2-server-uri": "' . $catalog->uri('oauth/tokens') . '"}');
 like(AmoroCatalog::wait_for_round($server, 'secret', 1)->{last_error}, qr/^token: the server answers 401$/, 'a wrong secret fails');
 # a token ends in the middle of a round, again and again
-my @many = map { "\"n$_\": [\"t\"]" } 1 .. 20;
+my @many = map { "\"n$_\": [\"t\"]" } 1 .. 40;
 sub posts { return scalar grep { m{^POST} } $catalog->requests }
 for my $status (401, 403, 419)
 {
-	$catalog->write_lake('short', "{\"token_uses\": 7, \"expired\": $status, \"namespaces\": {" . join(', ', @many) . '}}');
+	$catalog->write_lake('short', "{\"token_uses\": 16, \"expired\": $status, \"namespaces\": {" . join(', ', @many) . '}}');
 	my $create = "SELECT create_catalog('short$status', 'iceberg_rest', jsonb_build_object('uri', '" . $catalog->uri('lake/short') . "', 'read-tables', 'false'), auth_config => ";
 	$server->safe_psql('postgres', "$create '{\"credential\": \"me:s3cret&=\", \"oauth2-server-uri\": \"" . $catalog->uri('oauth/tokens') . "\"}')");
 	$row = AmoroCatalog::wait_for_round($server, "short$status", 1);
-	is("$row->{tables} $row->{last_error}", '20 ', "a token that ends after seven questions with $status");
-	cmp_ok(posts(), '>=', 6, 'is had anew each time');
+	is("$row->{tables} $row->{last_error}", '40 ', "a token that ends after 16 questions with $status");
+	cmp_ok(posts(), '>=', 5, 'is had anew each time');
 }
-$catalog->write_lake('short', '{"namespaces": {' . join(', ', @many[ 0 .. 9 ]) . '}}');
+$catalog->write_lake('short', '{"namespaces": {' . join(', ', @many[ 0 .. 19 ]) . '}}');
 $row = AmoroCatalog::explore($server, 'short401');
-is($row->{held}, 10, 'fewer are listed');
+is($row->{held}, 20, 'fewer are listed');
 $catalog->write_lake('short', '{"namespaces": {' . join(', ', @many) . '}}');
 # nobody gives out tokens for a while: nothing is removed, and it recovers by itself
 append_to_file("$catalog->{directory}/tokens.down", '');
 $row = AmoroCatalog::explore($server, 'short401');
 like($row->{last_error}, qr/^token: the server answers 500$/, 'no token is to be had');
-is(scalar(split / /, AmoroCatalog::tables($server, 'short401')), 20, 'nothing is removed');
+is(scalar(split / /, AmoroCatalog::tables($server, 'short401')), 40, 'nothing is removed');
 unlink "$catalog->{directory}/tokens.down";
 $row = AmoroCatalog::explore($server, 'short401');
-is("$row->{tables} $row->{held} $row->{last_error}", '20 0 ', 'then it goes on');
+is("$row->{tables} $row->{held} $row->{last_error}", '40 0 ', 'then it goes on');
 # one that is over as soon as it is given is used all the same
 posts();
 AmoroCatalog::create($server, 'over', $catalog->uri('lake/one'), '{"credential": "me:s3cret&=", "oauth2-server-uri": "' . $catalog->uri('oauth-0/tokens') . '"}');
