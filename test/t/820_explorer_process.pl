@@ -166,13 +166,14 @@ $server->safe_psql('postgres', "SELECT drop_catalog('hang'), drop_catalog('silen
 AmoroCatalog::create($server, 'big', $catalog->uri('big-30-20'));
 srand 20;
 my $log = $server->log_position;
-for (1 .. $ENV{AMORO_MOMENTS} // 25)
+my $moments = $ENV{AMORO_MOMENTS} // 25;
+for (1 .. $moments)
 {
 	my $moment = time + rand 0.15;
 	my $number = $_;
 	$server->psql('postgres', "SELECT explore_catalog('big')");
 	poll('the moment is there', sub { time > $moment });
-	$server->psql('postgres', 'SELECT ' . ($number % 5 ? 'pg_cancel_backend' : 'pg_terminate_backend') . '(amoro_meta.explorer_pid())');
+	$server->psql('postgres', 'SELECT ' . ($number % int($moments / 5) ? 'pg_cancel_backend' : 'pg_terminate_backend') . '(amoro_meta.explorer_pid())');
 }
 my $row = AmoroCatalog::explore($server, 'big');
 is("$row->{tables} $row->{last_error}", '600 ', 'after all that a round is whole');
