@@ -28,11 +28,32 @@ CREATE TABLE loads (n int);
 GRANT INSERT ON loads TO etl;
 SET ROLE etl;
 SQL
+	# a small AMS
 	'Coming from Apache Amoro' => <<'SQL',
 CREATE SCHEMA ams;
-CREATE TABLE ams.catalog_metadata (catalog_id serial PRIMARY KEY, catalog_name varchar(64) UNIQUE, catalog_metastore varchar(64), storage_configs text,
+SET search_path = ams;
+CREATE TABLE catalog_metadata (catalog_id serial PRIMARY KEY, catalog_name varchar(64) UNIQUE, catalog_metastore varchar(64), storage_configs text,
 	auth_configs text, catalog_properties text);
-INSERT INTO ams.catalog_metadata (catalog_name, catalog_metastore, storage_configs, auth_configs, catalog_properties) VALUES ('old', 'hive', '{}', '{}', '{}');
+CREATE TABLE database_metadata (catalog_name varchar(64), db_name varchar(128), properties text);
+CREATE TABLE resource_group (group_name varchar(50) PRIMARY KEY, container_name varchar(100), properties text);
+CREATE TABLE table_identifier (table_id bigserial PRIMARY KEY, catalog_name varchar(64), db_name varchar(128), table_name varchar(256), format varchar(32));
+CREATE TABLE table_metadata (table_id bigint PRIMARY KEY, table_location varchar(256));
+CREATE TABLE table_runtime (table_id bigint PRIMARY KEY, status_code int, table_config text);
+CREATE TABLE table_runtime_state (table_id bigint, state_key varchar(256), state_value text);
+CREATE TABLE table_process (process_id bigserial PRIMARY KEY, table_id bigint, status varchar(64), process_type varchar(64), process_stage varchar(64),
+	create_time timestamptz, finish_time timestamptz, fail_message text);
+CREATE TABLE table_blocker (blocker_id bigserial PRIMARY KEY, catalog_name varchar(64), db_name varchar(128), table_name varchar(256), operations varchar(128),
+	expiration_time timestamp, properties text);
+INSERT INTO catalog_metadata (catalog_name, catalog_metastore, storage_configs, auth_configs, catalog_properties) VALUES
+	('shop', 'hive', '{}', '{}', '{"table.self-optimizing.group": "batch"}'), ('local', 'ams', '{}', '{}', '{}');
+INSERT INTO database_metadata VALUES ('local', 'sales', '{}');
+INSERT INTO resource_group VALUES ('batch', 'external', '{}');
+INSERT INTO table_identifier VALUES (1, 'shop', 'web', 'clicks', 'ICEBERG'), (2, 'shop', 'web', 'views', 'ICEBERG'), (3, 'local', 'sales', 'orders', 'ICEBERG');
+INSERT INTO table_metadata VALUES (3, 's3://lake/sales/orders');
+INSERT INTO table_runtime VALUES (1, 300, '{}'), (2, 700, '{}'), (3, 700, '{}');
+INSERT INTO table_process (table_id, status, process_type, process_stage, create_time, finish_time) VALUES
+	(1, 'SUCCESS', 'MINOR', 'SUCCESS', now() - interval '2 hours', now() - interval '1 hour'), (1, 'RUNNING', 'MINOR', 'MINOR_OPTIMIZING', now(), NULL);
+RESET search_path;
 SQL
 );
 
