@@ -35,6 +35,9 @@ CREATE INDEX ON soak.given (times) WHERE times > 1;
 CREATE TABLE soak.done (process_id bigint, task_id integer, times integer, PRIMARY KEY (process_id, task_id));
 CREATE INDEX ON soak.done (times) WHERE times > 1;
 CREATE TABLE soak.told (answer text);
+-- locked by who has asserted a blocker
+CREATE TABLE soak.place (name integer, operation integer, PRIMARY KEY (name, operation));
+INSERT INTO soak.place SELECT n, o FROM generate_series(1, 30) n, generate_series(1, 2) o;
 CREATE TABLE soak.refused (sqlstate text, message text);
 -- sessions that several clients are in, and who was told that it was they who closed it
 CREATE TABLE soak.session (id text PRIMARY KEY, number bigserial);
