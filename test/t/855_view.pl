@@ -168,6 +168,45 @@ for my $node (values %node)
 		'table: a:long 9000, view of d.t: a=a:long 9000, view of d.t: a=a:long 9000', "node $node->{name} serves all three as they are");
 }
 is(query("SELECT count(DISTINCT version) FROM amoro_meta.table_metadata"), '1', 'they have one version');
+
+# A database of more than one step deletes: one marker for all that is in it, and a crash in the middle.
+run_through(q{create_database('c', 'big')});
+query(<<'SQL');
+INSERT INTO amoro_meta.table_metadata (table_id, database_id, table_name, state, definition, version)
+	SELECT amoro_meta.next_id(), database_id, 't' || n, 'normal',
+		amoro_meta.table_definition('{"format": "iceberg", "columns": [{"name": "a", "type": "int"}]}'), 1
+	FROM databases, generate_series(1, 2500) n WHERE database_name = 'big';
+INSERT INTO amoro_meta.table_metadata (table_id, database_id, table_name, state, definition, version, relation_kind, base_id)
+	SELECT amoro_meta.next_id(), database_id, 'v_' || table_name, 'normal',
+		amoro_meta.view_definition(jsonb_build_object('base', jsonb_build_object('table', table_name)), definition), 1, 'view', table_id
+	FROM amoro_meta.table_metadata WHERE table_name LIKE 't%00' AND relation_kind = 'table';
+INSERT INTO amoro_meta.device (device_id, database_id, device_path, state, definition, version)
+	SELECT amoro_meta.next_id(), database_id, 'root.d' || n, 'normal',
+		amoro_meta.device_definition('{"measurements": [{"name": "speed", "type": "INT32"}]}'), 1
+	FROM databases, generate_series(1, 1500) n WHERE database_name = 'big';
+SQL
+run_through(q{set_ttl('c', 'big', '1 day', path_pattern => 'root.**')});
+my @all = ('/v1/tables/c/big/t1', '/v1/tables/c/big/t2500', '/v1/tables/c/big/v_t100', '/v1/devices/c/big/root.d1500');
+my $served = sub { my ($node) = @_; return join ', ', grep { $node->get($_)->{status} == 200 } @all };
+is($served->($_), join(', ', @all), "node $_->{name} has them in memory") for values %node;
+stand_still($server);
+$procedure = query(q{SELECT drop_database('c', 'big', cascade => true)});
+go_on($server, 'drop_database.dropping.commit');
+is($served->($_), '', "node $_->{name} serves nothing of a database that is half gone") for values %node;
+is(query(q{SELECT string_agg(object_kind || ' ' || database_name || ' ' || m.state, ', ') FROM markers m}), 'database big pre_drop', 'it has one marker');
+my $left = query(q{SELECT count(*) FROM amoro_meta.table_metadata t JOIN databases d USING (database_id) WHERE database_name = 'big'});
+cmp_ok($left, '<', 2525, 'some of the tables and views are deleted');
+cmp_ok($left, '>', 0, 'and some are not');
+$server->stop('immediate');
+$server->start;
+go_on($server, undef);
+is(wait_for_end($server, $procedure), 'done', 'after the crash the drop goes on to its end');
+is(query(q{SELECT (SELECT count(*) FROM amoro_meta.table_metadata), (SELECT count(*) FROM devices WHERE database_name = 'big'), (SELECT count(*) FROM amoro_meta.device_ttl)}),
+	'3|0|1', 'nothing of it is left');
+is(query("SELECT count(*), count(DISTINCT table_name) FROM amoro_meta.change WHERE procedure_id = $procedure AND table_name IS NOT NULL"), '2525|2525',
+	'each table and view is in the log once');
+$_->wait_for_serving for values %node;
+is(join(' ', map { $live[0]->get($_)->{status} } @all), '404 404 404 404', 'and nodes say so');
 nothing_left($server, 'after all of them');
 $_->stop for values %node;
 done_testing();
