@@ -76,15 +76,19 @@ like(outcome_of('nonsense', $catalog->uri('lake/l'), '"ca-certificate": "nonsens
 # a connection that another catalog has made with its certificate is not used for one without
 like(outcome_of('still anonymous', $strict->uri('lake/l'), $ours), qr/^configuration: /, 'others still have to say who they are');
 
-# D19: servers that end in the middle of it all
-for my $case ([ 'cut' => qr/^tables of "n": / ], [ 'longer' => qr/^tables of "n": / ], [ 'garbage' => qr/^configuration: / ], [ 'redirect-nowhere' => qr/^configuration: / ])
-{
-	my ($name, $error) = @$case;
-	like(outcome_of($name, $catalog->uri($name), $ours), $error, "TLS, $name");
-}
-# and in the middle of the handshake: what they say before they are gone
+# D19: servers that end in the middle of an answer, or of the handshake after a few words
+my %error_of = map { $_ => qr/^tables of "n": / } 'cut', 'longer';
+$error_of{$_} = qr/^configuration: ./ for 'garbage', 'redirect-nowhere';
 my %said = ('nothing' => '', 'half a record' => "\x16\x03\x03\x40\x00\x02\x00", 'an alert' => "\x15\x03\x03\x00\x02\x02\x28",
 	'something else' => "HTTP/1.1 400 Bad Request\r\n\r\n", 'a reset' => undef);
+my @children;
+END
+{
+	my $status = $?;
+	kill 'KILL', @children;
+	$? = $status;
+}
+AmoroCatalog::create($server, $_, $catalog->uri($_), "{$ours}") for sort keys %error_of;
 for my $what (sort keys %said)
 {
 	my $listener = IO::Socket::INET->new(Listen => 5, LocalAddr => '127.0.0.1') or die $!;
@@ -94,17 +98,20 @@ for my $what (sort keys %said)
 		while (my $client = $listener->accept)
 		{
 			$client->sysread(my $hello, 100);
-			# closed with something unread in it, or with this option, a connection is reset
+			# with this option a connection is reset
 			setsockopt($client, SOL_SOCKET, SO_LINGER, pack('II', 1, 0)) unless defined $said{$what};
 			$client->syswrite($said{$what} // '');
 			$client->close;
 		}
 		POSIX::_exit(0);
 	}
-	like(outcome_of("handshake $what", 'https://127.0.0.1:' . $listener->sockport, $ours), qr/^configuration: ./, "a server that says $what and is gone");
-	kill 'KILL', $child;
-	waitpid $child, 0;
+	push @children, $child;
+	$error_of{"handshake, $what"} = qr/^configuration: ./;
+	AmoroCatalog::create($server, "handshake, $what", 'https://127.0.0.1:' . $listener->sockport, "{$ours}");
 }
+like(AmoroCatalog::wait_for_round($server, $_, 1)->{last_error}, $error_of{$_}, "a server that is gone in the middle: $_") for sort keys %error_of;
+kill 'KILL', @children;
+waitpid $_, 0 for splice @children;
 is(AmoroCatalog::explore($server, 'good')->{last_error}, '', 'after all that one that behaves is explored');
 
 # a file of authorities for all
