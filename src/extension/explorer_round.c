@@ -15,6 +15,7 @@
 #include "utils/memutils.h"
 
 #define SECOND_US INT64CONST(1000000)
+#define LONGEST_ROUND_US (INT64CONST(86400) * SECOND_US)
 #define MOST_DATABASES 100000
 #define READ_AT_ONCE 100
 /* Tables whose properties are known are read again, so many in each round. */
@@ -216,6 +217,7 @@ begin_round(Round *round)
 	else
 		(void) round_add_job(round, JOB_CONFIG, "", "");
 	round->reported_at = lease_clock_now();
+	round->ends_at = round->reported_at + LONGEST_ROUND_US;
 }
 
 /* See explorer_round.h. */
@@ -226,6 +228,8 @@ round_advance(Round *round)
 
 	if (round->reported_at == 0)
 		begin_round(round);
+	if (lease_clock_now() >= round->ends_at && !round->failed)
+		round_fail(round, "the round took longer than a day");
 	while (!round->failed && !round->over)
 	{
 		start_jobs(round);

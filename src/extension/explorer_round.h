@@ -95,6 +95,7 @@ struct Round
 	bool		reading_known;	/* the tables not read yet are done, some of the others follow */
 	LeaseTime	read_until;
 	LeaseTime	reported_at;
+	LeaseTime	ends_at;		/* however much there may be to ask still */
 
 	int			failures_in_row;
 	int			errors;

@@ -37,13 +37,22 @@ static const Network private_networks[] = {
 	IPV4(169, 254, 0, 0, 16),
 	IPV4(172, 16, 0, 0, 12),
 	IPV4(192, 0, 0, 0, 24),
+	IPV4(192, 0, 2, 0, 24),		/* documentation */
 	IPV4(192, 168, 0, 0, 16),
 	IPV4(198, 18, 0, 0, 15),
+	IPV4(198, 51, 100, 0, 24),	/* documentation */
+	IPV4(203, 0, 113, 0, 24),	/* documentation */
 	IPV4(224, 0, 0, 0, 3),		/* multicast, reserved, broadcast */
 	{{0xfc}, 7},				/* unique local */
 	{{0xfe, 0x80}, 9},			/* link-local and the former site-local */
 	{{0xff}, 8},				/* multicast */
 	{{0x20, 0x01, 0x00, 0x00}, 32}, /* Teredo hides an IPv4 address */
+	{{0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0}, 96},	/* translated from an IPv4 address */
+	{{0x00, 0x64, 0xff, 0x9b, 0x00, 0x01}, 48}, /* NAT64 of one's own */
+	{{0x01}, 64},				/* to be discarded */
+	{{0x20, 0x01, 0x0d, 0xb8}, 32}, /* documentation */
+	{{0x3f, 0xff}, 20},			/* documentation */
+	{{0x5f, 0x00}, 16},			/* segment routing */
 };
 
 /* Networks whose addresses carry an IPv4 address, and where it begins. */

@@ -179,5 +179,11 @@ my $row = AmoroCatalog::explore($server, 'big');
 is("$row->{tables} $row->{last_error}", '600 ', 'after all that a round is whole');
 is($server->safe_psql('postgres', "SELECT count(*), count(DISTINCT table_name) FROM external_tables WHERE catalog_name = 'big'"), '600|20', 'nothing twice');
 unlike($server->log_text($log), qr/\b(PANIC|TRAP)\b|terminated by signal/, 'nothing crashed');
+# D03: no round lasts for ever: a day on the clock that goes on whatever the time is
+AmoroCatalog::create($server, 'silent', $catalog->uri('silent'));
+ask('postgres');
+$server->configure('amoro_meta.debug_clock_offset_ms' => '25h');
+like(AmoroCatalog::wait_for_round($server, 'silent', 1)->{last_error}, qr/^the round took longer than a day$/, 'a round ends after a day');
+
 $server->is_prompt('pg_ctl stop', $stop, $server->elapsed(sub { $server->stop('fast') }));
 done_testing;
