@@ -26,11 +26,9 @@ REVOKE ALL ON FUNCTION amoro_meta.begin_exploring() FROM PUBLIC;
 -- Also due is what lies further ahead than it ever should: the clock was set back.
 CREATE FUNCTION amoro_meta.exploration_due_in(next_at timestamptz) RETURNS interval
 	LANGUAGE sql VOLATILE
-	SET search_path = pg_catalog, pg_temp
-	AS $$
-	SELECT CASE WHEN next_at IS NULL OR next_at > clock_timestamp() + current_setting('amoro_meta.explore_interval')::interval * 12 + interval '1 hour'
-		THEN interval '0' ELSE greatest(next_at - clock_timestamp(), interval '0') END
-	$$;
+	-- no string: of thousands of catalogs it is asked again and again, and so it is put into the query itself
+	RETURN CASE WHEN next_at IS NULL OR next_at > clock_timestamp() + current_setting('amoro_meta.explore_interval')::interval * 12 + interval '1 hour'
+		THEN interval '0' ELSE greatest(next_at - clock_timestamp(), interval '0') END;
 COMMENT ON FUNCTION amoro_meta.exploration_due_in(timestamptz) IS 'how long until a catalog is due that is to be explored at that time';
 REVOKE ALL ON FUNCTION amoro_meta.exploration_due_in(timestamptz) FROM PUBLIC;
 
