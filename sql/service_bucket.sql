@@ -146,6 +146,26 @@ SELECT substr(document, 1, 28) FROM metadata_lookup('bucket', 'optimizing', :'on
 CALL pg_temp.balance();
 SELECT pg_temp.owns('optimizing', :one, 'n2', 2);
 
+-- while it changes hands it is nobody's: neither its owner's, nor the next one's
+BEGIN;
+UPDATE amoro_meta.service_bucket b SET state = 'releasing', procedure_id = -1, next_node_id = n.node_id, next_incarnation = n.incarnation
+	FROM amoro_meta.node n WHERE n.node_name = 'n1' AND b.bucket = :one;
+SELECT pg_temp.owns('optimizing', :one, 'n2', 2);
+SELECT substr(document, 1, 28), document LIKE '%"owner" : null, "previous_owner" : "n2", "next_owner" : "n1"%' FROM metadata_lookup('bucket', 'optimizing', :'one');
+-- then the next one's; unless that process is no longer the node, or is about to go
+SAVEPOINT released;
+SELECT amoro_meta.hand_over_buckets(-1, 99);
+SELECT state, node_name, version, owned_since <= clock_timestamp() FROM service_buckets WHERE bucket = :one;
+ROLLBACK TO released;
+UPDATE amoro_meta.node SET removing = true WHERE node_name = 'n1';
+SELECT amoro_meta.hand_over_buckets(-1, 99);
+SELECT state, node_name, incarnation, version FROM service_buckets WHERE bucket = :one;
+ROLLBACK TO released;
+UPDATE amoro_meta.node SET incarnation = md5('another')::uuid WHERE node_name = 'n1';
+SELECT amoro_meta.hand_over_buckets(-1, 99);
+SELECT state, node_name, incarnation, version FROM service_buckets WHERE bucket = :one;
+ROLLBACK;
+
 -- tables: each is in one bucket
 SELECT create_catalog('lake') > 0;
 CALL pg_temp.run($$create_database('lake', 'd')$$);
@@ -205,6 +225,7 @@ SELECT pg_temp.attempt($$create_service_buckets('s')$$) LIKE 'AM401%';
 COMMIT;
 CALL pg_temp.settle();
 SELECT count(*) FROM service_buckets WHERE service = 's';
+SELECT operation, database_name FROM amoro_meta.change WHERE object_kind = 'bucket' AND catalog_name = 's' ORDER BY version;
 
 -- partitions: each slot on two of three nodes
 CALL pg_temp.run($$create_partitions('lake', 'd', 6, 2, 'worker')$$);
@@ -252,8 +273,25 @@ UPDATE amoro_meta.partition SET state = 'releasing', next_node_ids = node_ids, p
 SELECT alter_partitions('lake', 'd', 3) AS refused \gset
 CALL pg_temp.settle();
 SELECT outcome, error_code, error_message, error_detail FROM procedure_status(:refused);
+SELECT drop_partitions('lake', 'd') AS refused \gset
+CALL pg_temp.settle();
+SELECT outcome, error_code, error_message, error_detail FROM procedure_status(:refused);
 UPDATE amoro_meta.partition SET state = 'normal', next_node_ids = NULL, procedure_id = NULL WHERE slot = 3;
 SELECT replica_count, count(*) FROM partitioned_databases, partitions WHERE partitions.state = 'normal' GROUP BY 1;
+-- what moves counts where it goes: one too many there, one too few here
+SELECT count(*) FROM databases d, amoro_meta.planned_partitions(d.database_id, true);
+BEGIN;
+UPDATE amoro_meta.partition SET state = 'releasing', procedure_id = -1, next_node_ids = amoro_meta.without(node_ids, node_ids[1:1]) || n.node_id
+	FROM amoro_meta.node n WHERE slot = 0 AND n.node_kind = 'worker' AND n.node_id <> ALL (node_ids);
+SELECT count(*) > 0 AS unequal, bool_and(slot <> 0) AS others FROM databases d, amoro_meta.planned_partitions(d.database_id, true);
+-- meanwhile only those have it that had it before and keep it
+SELECT json_array_length(document::json->'nodes'), json_array_length(document::json->'leaving'), json_array_length(document::json->'joining'), state
+	FROM metadata_lookup('partition', 'lake', 'd', '0');
+-- a next node that is about to go gets nothing
+UPDATE amoro_meta.node n SET removing = true FROM amoro_meta.partition p WHERE p.slot = 0 AND n.node_id = ANY (p.next_node_ids) AND n.node_id <> ALL (p.node_ids);
+SELECT amoro_meta.hand_over_partitions(-1, 99);
+SELECT state, cardinality(node_ids), next_node_ids, version FROM amoro_meta.partition WHERE slot = 0;
+ROLLBACK;
 -- a node out of touch keeps its slots; one that is removed does not
 SELECT release_node(node_id, incarnation) FROM nodes WHERE node_name = 'n3';
 SELECT repair_partitions();
@@ -281,6 +319,12 @@ CALL pg_temp.run($$create_partitions('lake', 'd', 3000, 1, 'nobody')$$);
 SELECT * FROM partitioned_databases;
 CALL pg_temp.run($$drop_partitions('lake', 'd')$$);
 SELECT count(*) FROM partitions;
+
+-- nothing is taken from anybody when there is nobody to give it to
+SELECT count(*) FROM nodes n, release_node(n.node_id, n.incarnation);
+SELECT note_absent_nodes() >= 0;
+UPDATE amoro_meta.absent_node SET absent_since = absent_since - interval '6 min';
+SELECT s.service, count(p.bucket) FROM amoro_meta.bucket_service s LEFT JOIN LATERAL amoro_meta.planned_buckets(s.service_id) p ON true GROUP BY 1;
 
 -- whatever there is of it, a lookup reads one row through an index
 INSERT INTO amoro_meta.bucket_service VALUES (1, 'many', 'nobody', 10000);
