@@ -111,8 +111,8 @@ properties_read(const JsonPlace *place)
 	return properties;
 }
 
-List *
-properties_remove(List *properties, const char *key)
+static List *
+remove_property(List *properties, const char *key)
 {
 	ListCell   *cell;
 
@@ -130,7 +130,23 @@ properties_merge(List *properties, const List *others)
 	ListCell   *cell;
 
 	foreach(cell, others)
-		properties = lappend(properties_remove(properties, ((Property *) lfirst(cell))->key), lfirst(cell));
+		properties = lappend(remove_property(properties, ((Property *) lfirst(cell))->key), lfirst(cell));
+	return properties;
+}
+
+/* See definition_parts.h. */
+List *
+properties_remove(List *properties, const JsonPlace *keys)
+{
+	int			size = json_array_size(keys);
+
+	for (int i = 0; i < size; i++)
+	{
+		JsonPlace	key = json_array_item(keys, i);
+
+		CHECK_FOR_INTERRUPTS();
+		properties = remove_property(properties, json_string(&key));
+	}
 	return properties;
 }
 

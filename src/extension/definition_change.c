@@ -7,21 +7,10 @@
  */
 #include "postgres.h"
 
+#include "change_operation.h"
 #include "definition.h"
 #include "definition_parts.h"
-#include "miscadmin.h"
 #include "object_name.h"
-
-/* They are applied again in a step of the coordinator, which must not take long. */
-#define MAX_CHANGES 1000
-#define MAX_CHANGES_SIZE (1024 * 1024)
-
-typedef struct Change
-{
-	const char *operation;
-	const char *keys[6];		/* that it may have; ends with NULL */
-	void		(*apply) (const JsonPlace *change, Definition *definition);
-} Change;
 
 /* See definition_parts.h. */
 char *
@@ -37,7 +26,7 @@ column_new_name(const JsonPlace *place, const char *name, const List *siblings)
 }
 
 static void
-add_column(const JsonPlace *change, Definition *definition)
+add_column(const JsonPlace *change, void *definition)
 {
 	JsonPlace	column = json_required_member(change, "column");
 	JsonPlace	type = json_required_member(change, "type");
@@ -74,7 +63,7 @@ column_drop(const JsonPlace *place, Definition *definition, IcebergField *field)
 }
 
 static void
-drop_column(const JsonPlace *change, Definition *definition)
+drop_column(const JsonPlace *change, void *definition)
 {
 	JsonPlace	column = json_required_member(change, "column");
 	ColumnPath	path = column_path_existing(&column, definition);
@@ -85,7 +74,7 @@ drop_column(const JsonPlace *change, Definition *definition)
 }
 
 static void
-rename_column(const JsonPlace *change, Definition *definition)
+rename_column(const JsonPlace *change, void *definition)
 {
 	JsonPlace	column = json_required_member(change, "column");
 	JsonPlace	new_name = json_required_member(change, "new_name");
@@ -108,7 +97,7 @@ column_retype(const JsonPlace *place, IcebergField *field, IcebergType *type)
 }
 
 static void
-retype_column(const JsonPlace *change, Definition *definition)
+retype_column(const JsonPlace *change, void *definition)
 {
 	JsonPlace	column = json_required_member(change, "column");
 	JsonPlace	type = json_required_member(change, "type");
@@ -122,43 +111,41 @@ retype_column(const JsonPlace *change, Definition *definition)
 }
 
 static void
-set_properties(const JsonPlace *change, Definition *definition)
+set_properties(const JsonPlace *change, void *target)
 {
+	Definition *definition = target;
 	JsonPlace	properties = json_required_member(change, "properties");
 
 	definition->properties = properties_merge(definition->properties, properties_read(&properties));
 }
 
 static void
-remove_properties(const JsonPlace *change, Definition *definition)
+remove_properties(const JsonPlace *change, void *target)
 {
+	Definition *definition = target;
 	JsonPlace	keys = json_required_member(change, "keys");
-	int			size = json_array_size(&keys);
 
-	for (int i = 0; i < size; i++)
-	{
-		JsonPlace	key = json_array_item(&keys, i);
-
-		CHECK_FOR_INTERRUPTS();
-		definition->properties = properties_remove(definition->properties, json_string(&key));
-	}
+	definition->properties = properties_remove(definition->properties, &keys);
 }
 
 static void
-set_ttl(const JsonPlace *change, Definition *definition)
+set_ttl(const JsonPlace *change, void *target)
 {
+	Definition *definition = target;
 	JsonPlace	ttl = json_required_member(change, "ttl");
 
 	definition->ttl = json_integer(&ttl, 1, PG_INT64_MAX);
 }
 
 static void
-unset_ttl(const JsonPlace *change, Definition *definition)
+unset_ttl(const JsonPlace *change, void *target)
 {
+	Definition *definition = target;
+
 	definition->ttl = 0;
 }
 
-static const Change changes_known[] = {
+static const ChangeOperation operations[] = {
 	{"add_column", {"op", "column", "type", "comment", "required", NULL}, add_column},
 	{"drop_column", {"op", "column", NULL}, drop_column},
 	{"rename_column", {"op", "column", "new_name", NULL}, rename_column},
@@ -169,39 +156,6 @@ static const Change changes_known[] = {
 	{"unset_ttl", {"op", NULL}, unset_ttl},
 };
 
-static const Change *
-find_change(const JsonPlace *change)
-{
-	JsonPlace	member;
-	char	   *operation;
-
-	json_require_object(change);
-	member = json_required_member(change, "op");
-	operation = json_string(&member);
-	for (int i = 0; i < lengthof(changes_known); i++)
-	{
-		if (strcmp(changes_known[i].operation, operation) == 0)
-			return &changes_known[i];
-	}
-	json_refuse(&member, "unknown operation \"%s\", expected add_column, drop_column, rename_column, retype_column, "
-				"set_properties, remove_properties, set_ttl or unset_ttl", json_excerpt(operation));
-}
-
-/* See definition_parts.h. */
-int
-changes_count(const JsonPlace *list, const Jsonb *changes)
-{
-	int			size = json_array_size(list);
-
-	if (size == 0)
-		json_refuse(list, "expected at least one change");
-	if (size > MAX_CHANGES)
-		json_refuse(list, "more than %d changes", MAX_CHANGES);
-	if (VARSIZE(changes) > MAX_CHANGES_SIZE)
-		json_refuse(list, "the changes have more than %d bytes", MAX_CHANGES_SIZE);
-	return size;
-}
-
 /*
  * definition_alter applies changes in order. See the header.
  */
@@ -211,17 +165,8 @@ definition_alter(Jsonb *definition_document, Jsonb *changes)
 	JsonPlace	document = json_document(definition_document);
 	JsonPlace	list = json_document(changes);
 	Definition *definition = definition_read(&document);
-	int			size = changes_count(&list, changes);
 
-	for (int i = 0; i < size; i++)
-	{
-		JsonPlace	place = json_array_item(&list, i);
-		const Change *change = find_change(&place);
-
-		CHECK_FOR_INTERRUPTS();
-		json_require_known_keys(&place, change->keys);
-		change->apply(&place, definition);
-	}
+	change_operations_apply(changes, operations, lengthof(operations), definition);
 	column_assign_ids(&list, definition);
 	return definition_write(definition);
 }

@@ -41,13 +41,12 @@ extern Jsonb *definition_write(const Definition *definition);
 extern List *properties_read(const JsonPlace *place);
 /* Sets or adds each. */
 extern List *properties_merge(List *properties, const List *others);
-extern List *properties_remove(List *properties, const char *key);
+/* Without those whose keys are in an array of strings; raises 22023. */
+extern List *properties_remove(List *properties, const JsonPlace *keys);
 /* Writes them as the member "properties" of an object in the making. */
 extern void properties_write(JsonbParseState **state, const List *properties);
 
-/* definition_change.c: checks how many changes a list has, and how large they are; returns how many */
-extern int	changes_count(const JsonPlace *list, const Jsonb *changes);
-/* Each raises 22023 when it is not possible: a column of the table itself, and a type that its values can have. */
+/* definition_change.c; each raises 22023 when it is not possible: a column of the table itself, and a type that its values can have. */
 extern void column_drop(const JsonPlace *place, Definition *definition, IcebergField *field);
 extern void column_retype(const JsonPlace *place, IcebergField *field, IcebergType *type);
 /* The name of a new column among its siblings; raises 22023. */

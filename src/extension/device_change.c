@@ -4,25 +4,14 @@
  */
 #include "postgres.h"
 
+#include "change_operation.h"
 #include "definition_parts.h"
 #include "device_definition.h"
 #include "device_path.h"
 #include "fmgr.h"
-#include "miscadmin.h"
 
 PG_FUNCTION_INFO_V1(amoro_meta_altered_device);
 PG_FUNCTION_INFO_V1(amoro_meta_check_device_changes);
-
-/* They are applied again, to each device, in a step of the coordinator, which must not take long. */
-#define MAX_CHANGES 1000
-#define MAX_CHANGES_SIZE (1024 * 1024)
-
-typedef struct Change
-{
-	const char *operation;
-	const char *keys[10];		/* that it may have; ends with NULL */
-	void		(*apply) (const JsonPlace *change, DeviceDefinition *definition);
-} Change;
 
 static bool
 read_flag(const JsonPlace *change, const char *key)
@@ -58,8 +47,9 @@ read_new_name(const JsonPlace *change, const char *key, const DeviceDefinition *
 }
 
 static void
-add_measurement(const JsonPlace *change, DeviceDefinition *definition)
+add_measurement(const JsonPlace *change, void *target)
 {
+	DeviceDefinition *definition = target;
 	Measurement *measurement = measurement_read(change);
 
 	if (device_definition_find(definition, measurement->name) != NULL && read_flag(change, "if_not_exists"))
@@ -71,13 +61,15 @@ add_measurement(const JsonPlace *change, DeviceDefinition *definition)
 }
 
 static void
-drop_measurement(const JsonPlace *change, DeviceDefinition *definition)
+drop_measurement(const JsonPlace *change, void *target)
 {
+	DeviceDefinition *definition = target;
+
 	definition->measurements = list_delete_ptr(definition->measurements, find_measurement(change, definition));
 }
 
 static void
-rename_measurement(const JsonPlace *change, DeviceDefinition *definition)
+rename_measurement(const JsonPlace *change, void *definition)
 {
 	Measurement *measurement = find_measurement(change, definition);
 
@@ -86,7 +78,7 @@ rename_measurement(const JsonPlace *change, DeviceDefinition *definition)
 }
 
 static void
-retype_measurement(const JsonPlace *change, DeviceDefinition *definition)
+retype_measurement(const JsonPlace *change, void *definition)
 {
 	Measurement *measurement = find_measurement(change, definition);
 	JsonPlace	type = json_required_member(change, "type");
@@ -96,7 +88,7 @@ retype_measurement(const JsonPlace *change, DeviceDefinition *definition)
 }
 
 static void
-set_encoding(const JsonPlace *change, DeviceDefinition *definition)
+set_encoding(const JsonPlace *change, void *definition)
 {
 	Measurement *measurement = find_measurement(change, definition);
 
@@ -105,7 +97,7 @@ set_encoding(const JsonPlace *change, DeviceDefinition *definition)
 }
 
 static void
-set_alias(const JsonPlace *change, DeviceDefinition *definition)
+set_alias(const JsonPlace *change, void *definition)
 {
 	Measurement *measurement = find_measurement(change, definition);
 
@@ -114,7 +106,7 @@ set_alias(const JsonPlace *change, DeviceDefinition *definition)
 }
 
 static void
-remove_alias(const JsonPlace *change, DeviceDefinition *definition)
+remove_alias(const JsonPlace *change, void *definition)
 {
 	Measurement *measurement = find_measurement(change, definition);
 
@@ -134,20 +126,12 @@ static List *
 remove_pairs(const JsonPlace *change, List *pairs)
 {
 	JsonPlace	keys = json_required_member(change, "keys");
-	int			size = json_array_size(&keys);
 
-	for (int i = 0; i < size; i++)
-	{
-		JsonPlace	key = json_array_item(&keys, i);
-
-		CHECK_FOR_INTERRUPTS();
-		pairs = properties_remove(pairs, json_string(&key));
-	}
-	return pairs;
+	return properties_remove(pairs, &keys);
 }
 
 static void
-set_tags(const JsonPlace *change, DeviceDefinition *definition)
+set_tags(const JsonPlace *change, void *definition)
 {
 	Measurement *measurement = find_measurement(change, definition);
 
@@ -156,7 +140,7 @@ set_tags(const JsonPlace *change, DeviceDefinition *definition)
 }
 
 static void
-remove_tags(const JsonPlace *change, DeviceDefinition *definition)
+remove_tags(const JsonPlace *change, void *definition)
 {
 	Measurement *measurement = find_measurement(change, definition);
 
@@ -165,7 +149,7 @@ remove_tags(const JsonPlace *change, DeviceDefinition *definition)
 }
 
 static void
-set_attributes(const JsonPlace *change, DeviceDefinition *definition)
+set_attributes(const JsonPlace *change, void *definition)
 {
 	Measurement *measurement = find_measurement(change, definition);
 
@@ -174,7 +158,7 @@ set_attributes(const JsonPlace *change, DeviceDefinition *definition)
 }
 
 static void
-remove_attributes(const JsonPlace *change, DeviceDefinition *definition)
+remove_attributes(const JsonPlace *change, void *definition)
 {
 	Measurement *measurement = find_measurement(change, definition);
 
@@ -182,7 +166,7 @@ remove_attributes(const JsonPlace *change, DeviceDefinition *definition)
 		measurement->attributes = remove_pairs(change, measurement->attributes);
 }
 
-static const Change changes_known[] = {
+static const ChangeOperation operations[] = {
 	{"add_measurement", {"op", "name", "type", "encoding", "compression", "alias", "tags", "attributes", "if_not_exists", NULL},
 	add_measurement},
 	{"drop_measurement", {"op", "measurement", "if_exists", NULL}, drop_measurement},
@@ -197,56 +181,11 @@ static const Change changes_known[] = {
 	{"remove_attributes", {"op", "measurement", "if_exists", "keys", NULL}, remove_attributes},
 };
 
-static const Change *
-find_change(const JsonPlace *change)
-{
-	JsonPlace	member;
-	char	   *operation;
-
-	json_require_object(change);
-	member = json_required_member(change, "op");
-	operation = json_string(&member);
-	for (int i = 0; i < lengthof(changes_known); i++)
-	{
-		if (strcmp(changes_known[i].operation, operation) == 0)
-			return &changes_known[i];
-	}
-	json_refuse(&member, "unknown operation \"%s\", expected add_measurement, drop_measurement, rename_measurement, "
-				"retype_measurement, set_encoding, set_alias, remove_alias, set_tags, remove_tags, set_attributes or "
-				"remove_attributes", json_excerpt(operation));
-}
-
-/* Reads the list; applies it where there is a definition. */
-static void
-walk_changes(const JsonPlace *list, DeviceDefinition *definition)
-{
-	int			size = json_array_size(list);
-
-	if (size == 0)
-		json_refuse(list, "expected at least one change");
-	if (size > MAX_CHANGES)
-		json_refuse(list, "more than %d changes", MAX_CHANGES);
-	for (int i = 0; i < size; i++)
-	{
-		JsonPlace	place = json_array_item(list, i);
-		const Change *change = find_change(&place);
-
-		CHECK_FOR_INTERRUPTS();
-		json_require_known_keys(&place, change->keys);
-		if (definition != NULL)
-			change->apply(&place, definition);
-	}
-}
-
 /* See device_definition.h. */
 void
 device_changes_check(Jsonb *changes)
 {
-	JsonPlace	list = json_document(changes);
-
-	if (VARSIZE(changes) > MAX_CHANGES_SIZE)
-		json_refuse(&list, "the changes have more than %d bytes", MAX_CHANGES_SIZE);
-	walk_changes(&list, NULL);
+	change_operations_apply(changes, operations, lengthof(operations), NULL);
 }
 
 /* See device_definition.h. */
@@ -258,7 +197,7 @@ device_definition_alter(Jsonb *definition_document, Jsonb *template, Jsonb *chan
 	DeviceDefinition *definition = device_definition_read(&document);
 	DeviceDefinition *other = NULL;
 
-	walk_changes(&list, definition);
+	change_operations_apply(changes, operations, lengthof(operations), definition);
 	if (template != NULL)
 	{
 		JsonPlace	place = json_document(template);

@@ -4,7 +4,7 @@
  */
 #include "postgres.h"
 
-#include "miscadmin.h"
+#include "change_operation.h"
 #include "view_definition.h"
 #include "view_parts.h"
 
@@ -16,13 +16,6 @@ typedef struct Altered
 	bool		cascade;
 	bool		base_changed;
 } Altered;
-
-typedef struct ViewChange
-{
-	const char *operation;
-	const char *keys[6];		/* that it may have; ends with NULL */
-	void		(*apply) (const JsonPlace *change, Altered *altered);
-} ViewChange;
 
 /* Adds the column to the table, where it must not be required: the rows that are there have no value for it. */
 static IcebergField *
@@ -43,8 +36,9 @@ add_to_base(const JsonPlace *change, const JsonPlace *source, const char *name, 
 }
 
 static void
-add_column(const JsonPlace *change, Altered *altered)
+add_column(const JsonPlace *change, void *target)
 {
+	Altered    *altered = target;
 	JsonPlace	column = json_required_member(change, "column");
 	JsonPlace	source = column;
 	JsonPlace	type;
@@ -87,8 +81,9 @@ source_of(const JsonPlace *place, const ViewColumn *column, const Altered *alter
 }
 
 static void
-drop_column(const JsonPlace *change, Altered *altered)
+drop_column(const JsonPlace *change, void *target)
 {
+	Altered    *altered = target;
 	JsonPlace	place = json_required_member(change, "column");
 	ViewColumn *column = existing_column(&place, altered);
 	ListCell   *cell;
@@ -110,8 +105,9 @@ drop_column(const JsonPlace *change, Altered *altered)
 
 /* Only what it is called in the view. */
 static void
-rename_column(const JsonPlace *change, Altered *altered)
+rename_column(const JsonPlace *change, void *target)
 {
+	Altered    *altered = target;
 	JsonPlace	place = json_required_member(change, "column");
 	JsonPlace	new_name = json_required_member(change, "new_name");
 	ViewColumn *column = existing_column(&place, altered);
@@ -126,8 +122,9 @@ rename_column(const JsonPlace *change, Altered *altered)
 
 /* A view has no types of its own: it is the column of the table that gets the type. */
 static void
-retype_column(const JsonPlace *change, Altered *altered)
+retype_column(const JsonPlace *change, void *target)
 {
+	Altered    *altered = target;
 	JsonPlace	place = json_required_member(change, "column");
 	JsonPlace	type = json_required_member(change, "type");
 	ViewColumn *column = existing_column(&place, altered);
@@ -137,26 +134,21 @@ retype_column(const JsonPlace *change, Altered *altered)
 }
 
 static void
-set_properties(const JsonPlace *change, Altered *altered)
+set_properties(const JsonPlace *change, void *target)
 {
+	Altered    *altered = target;
 	JsonPlace	properties = json_required_member(change, "properties");
 
 	altered->view->properties = properties_merge(altered->view->properties, properties_read(&properties));
 }
 
 static void
-remove_properties(const JsonPlace *change, Altered *altered)
+remove_properties(const JsonPlace *change, void *target)
 {
+	Altered    *altered = target;
 	JsonPlace	keys = json_required_member(change, "keys");
-	int			size = json_array_size(&keys);
 
-	for (int i = 0; i < size; i++)
-	{
-		JsonPlace	key = json_array_item(&keys, i);
-
-		CHECK_FOR_INTERRUPTS();
-		altered->view->properties = properties_remove(altered->view->properties, json_string(&key));
-	}
+	altered->view->properties = properties_remove(altered->view->properties, &keys);
 }
 
 static void
@@ -170,7 +162,7 @@ put_ttl(Altered *altered, int64 ttl)
 }
 
 static void
-set_ttl(const JsonPlace *change, Altered *altered)
+set_ttl(const JsonPlace *change, void *altered)
 {
 	JsonPlace	ttl = json_required_member(change, "ttl");
 
@@ -178,12 +170,12 @@ set_ttl(const JsonPlace *change, Altered *altered)
 }
 
 static void
-unset_ttl(const JsonPlace *change, Altered *altered)
+unset_ttl(const JsonPlace *change, void *altered)
 {
 	put_ttl(altered, 0);
 }
 
-static const ViewChange changes_known[] = {
+static const ChangeOperation operations[] = {
 	{"add_column", {"op", "column", "source", "type", "comment", NULL}, add_column},
 	{"drop_column", {"op", "column", NULL}, drop_column},
 	{"rename_column", {"op", "column", "new_name", NULL}, rename_column},
@@ -194,24 +186,6 @@ static const ViewChange changes_known[] = {
 	{"unset_ttl", {"op", NULL}, unset_ttl},
 };
 
-static const ViewChange *
-find_change(const JsonPlace *change)
-{
-	JsonPlace	member;
-	char	   *operation;
-
-	json_require_object(change);
-	member = json_required_member(change, "op");
-	operation = json_string(&member);
-	for (int i = 0; i < lengthof(changes_known); i++)
-	{
-		if (strcmp(changes_known[i].operation, operation) == 0)
-			return &changes_known[i];
-	}
-	json_refuse(&member, "unknown operation \"%s\", expected add_column, drop_column, rename_column, retype_column, "
-				"set_properties, remove_properties, set_ttl or unset_ttl", json_excerpt(operation));
-}
-
 /*
  * view_definition_alter applies changes in order. See the header.
  */
@@ -220,19 +194,9 @@ view_definition_alter(Jsonb *view_document, Jsonb *changes, bool cascade, Jsonb 
 {
 	JsonPlace	view_place = json_document(view_document);
 	JsonPlace	base_place = json_document(*base_document);
-	JsonPlace	list = json_document(changes);
 	Altered		altered = {view_read(&view_place), definition_read(&base_place), cascade, false};
-	int			size = changes_count(&list, changes);
 
-	for (int i = 0; i < size; i++)
-	{
-		JsonPlace	place = json_array_item(&list, i);
-		const ViewChange *change = find_change(&place);
-
-		CHECK_FOR_INTERRUPTS();
-		json_require_known_keys(&place, change->keys);
-		change->apply(&place, &altered);
-	}
+	change_operations_apply(changes, operations, lengthof(operations), &altered);
 	if (altered.base_changed)
 		*base_document = definition_write(altered.base);
 	return view_write(altered.view);
