@@ -119,6 +119,9 @@ SELECT device_path, state FROM devices WHERE state <> 'normal' ORDER BY 1;
 SELECT unset_template('lake', 'db', 'pump', 'root.site11') AS other \gset
 SELECT wait_for_procedure(:other, '30 s');
 SELECT error_code, error_message FROM procedure_status(:other);
+SELECT alter_template('lake', 'db', 'pump', '[{"op": "add_measurement", "name": "late", "type": "FLOAT"}]') AS other \gset
+SELECT wait_for_procedure(:other, '30 s');
+SELECT error_code, error_message FROM procedure_status(:other);
 SELECT cancel_procedure(:id);
 SELECT wait_for_procedure(:id, '30 s');
 SELECT device_path, template_name, state FROM devices WHERE device_path LIKE '%site11%' ORDER BY 1;
