@@ -214,7 +214,7 @@ BEGIN
 END;
 $$;
 ANALYZE amoro_meta.blocker_head, amoro_meta.blocker;
-SELECT * FROM plan($$SELECT FROM amoro_meta.blocker_head WHERE catalog_name = 'a' AND database_name = 'b' AND table_name = 'c'$$);
+SELECT * FROM plan($$SELECT FROM amoro_meta.blocker_head WHERE catalog_name = 'a' AND database_name = 'b' AND table_digest = sha256('c')$$);
 SELECT * FROM plan($$UPDATE amoro_meta.blocker_head SET version = version + 1 WHERE head_id = 1 AND version = 2$$);
 SELECT * FROM plan($$DELETE FROM amoro_meta.blocker WHERE blocker_id = 1$$);
 SELECT * FROM plan($$SELECT blocker_id FROM amoro_meta.blocker WHERE check_at <= '2000-01-01' ORDER BY check_at LIMIT 1000 FOR UPDATE SKIP LOCKED$$);

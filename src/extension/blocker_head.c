@@ -7,10 +7,13 @@
 #include "access/xact.h"
 #include "blocker_head.h"
 #include "guc.h"
+#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "own_table.h"
 #include "procedure_sql.h"
 #include "storage/proc.h"
+#include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
 #include "utils/guc.h"
 
 const char *const blocker_operation_names[BLOCKER_OPERATIONS] = {"OPTIMIZE", "BATCH_WRITE"};
@@ -28,6 +31,15 @@ blocker_limit_waits(void)
 		return;
 	snprintf(limit, sizeof(limit), "%d", guc_blocker_lock_timeout);
 	(void) set_config_option("lock_timeout", limit, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+}
+
+/* The SHA-256 of a name in UTF-8: what the index has in place of the last of the three. */
+static Datum
+name_digest(const char *name)
+{
+	char	   *encoded = pg_server_to_any(name, strlen(name), PG_UTF8);
+
+	return DirectFunctionCall1(sha256_bytea, CStringGetTextDatum(encoded));
 }
 
 static OwnTable
@@ -67,7 +79,7 @@ blocker_head_read(const TableName *table, bool to_change, BlockerHead *head)
 	OwnTable	heads = open_heads(false, AccessShareLock);
 	OwnKey		keys[] = {
 		OWN_KEY_TEXT("catalog_name", table->catalog_name), OWN_KEY_TEXT("database_name", table->database_name),
-		OWN_KEY_TEXT("table_name", table->table_name)
+		OWN_KEY_BYTES("table_digest", name_digest(table->table_name))
 	};
 	HeapTuple	row = find_head(&heads, lengthof(keys), keys, to_change);
 
@@ -111,8 +123,9 @@ blocker_head_create(const TableName *table)
 	blocker_limit_waits();
 	SPI_connect();
 	if (procedure_sql("INSERT INTO amoro_meta.blocker_head"
-					  " (head_id, catalog_name, database_name, table_name, version, newest_blocker_id, changed_at)"
-					  " VALUES (amoro_meta.next_id(), $1, $2, $3, 0, 0, clock_timestamp()) ON CONFLICT DO NOTHING"
+					  " (head_id, catalog_name, database_name, table_name, table_digest, version, newest_blocker_id, changed_at)"
+					  " VALUES (amoro_meta.next_id(), $1, $2, $3, sha256(convert_to($3, 'UTF8')), 0, 0, clock_timestamp())"
+					  " ON CONFLICT DO NOTHING"
 					  " RETURNING head_id",
 					  SPI_OK_INSERT_RETURNING, lengthof(names), names) > 0)
 		head_id = result_bigint(0, 1);

@@ -35,6 +35,7 @@ typedef struct OwnKey
 #define OWN_KEY_BIGINT(column, value) {column, BTEqualStrategyNumber, F_INT8EQ, Int64GetDatum(value)}
 #define OWN_KEY_INTEGER(column, value) {column, BTEqualStrategyNumber, F_INT4EQ, Int32GetDatum(value)}
 #define OWN_KEY_TEXT(column, value) {column, BTEqualStrategyNumber, F_TEXTEQ, CStringGetTextDatum(value)}
+#define OWN_KEY_BYTES(column, datum) {column, BTEqualStrategyNumber, F_BYTEAEQ, datum}
 
 /* A column that is set. */
 typedef struct OwnColumn

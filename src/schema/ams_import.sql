@@ -296,7 +296,8 @@ CREATE FUNCTION amoro_meta.import_ams_processes()
 			FROM (SELECT DISTINCT ON (f.table_id, f.started_at, f.ended_at) f.* FROM found f WHERE f.reason IS NULL
 				  ORDER BY f.table_id, f.started_at, f.ended_at, f.ordinal) f
 				CROSS JOIN LATERAL (SELECT amoro_meta.table_key(f.catalog_name, f.database_name, f.table_name) AS table_key) k
-				LEFT JOIN amoro_meta.table_runtime r ON r.catalog_name = f.catalog_name AND r.database_name = f.database_name AND r.table_name = f.table_name
+				LEFT JOIN amoro_meta.table_runtime r ON r.catalog_name = f.catalog_name AND r.database_name = f.database_name
+					AND hashtextextended(r.table_name, 0) = hashtextextended(f.table_name, 0) AND r.table_name = f.table_name
 			WHERE NOT EXISTS (SELECT FROM amoro_meta.process p WHERE p.table_key = k.table_key AND p.ended_at = f.ended_at AND p.started_at = f.started_at)
 			RETURNING 1
 	)

@@ -7,6 +7,8 @@ CREATE TABLE amoro_meta.blocker_head
 	catalog_name	text NOT NULL,
 	database_name	text NOT NULL,
 	table_name		text NOT NULL,
+	-- three of the longest names are too long for an index
+	table_digest	bytea NOT NULL,
 	version			bigint NOT NULL,
 	newest_blocker_id bigint NOT NULL,
 	optimize_blocker_id bigint,
@@ -14,7 +16,7 @@ CREATE TABLE amoro_meta.blocker_head
 	batch_write_blocker_id bigint,
 	batch_write_expires_at timestamptz,
 	changed_at		timestamptz NOT NULL,
-	PRIMARY KEY (catalog_name, database_name, table_name),
+	PRIMARY KEY (catalog_name, database_name, table_digest),
 	UNIQUE (head_id)
 )
 	-- every call moves the row and no indexed column of it: room for the next version on the page
@@ -245,7 +247,7 @@ BEGIN
 	IF table_name IS NOT NULL THEN
 		ended := ARRAY(SELECT unnest(ARRAY[h.optimize_blocker_id, h.batch_write_blocker_id]) FROM amoro_meta.blocker_head h
 			WHERE h.catalog_name = drop_blockers.catalog_name AND h.database_name = drop_blockers.database_name
-				AND h.table_name = drop_blockers.table_name);
+				AND h.table_digest = sha256(convert_to(drop_blockers.table_name, 'UTF8')));
 	ELSIF database_name IS NOT NULL THEN
 		ended := ARRAY(SELECT unnest(ARRAY[h.optimize_blocker_id, h.batch_write_blocker_id]) FROM amoro_meta.blocker_head h
 			WHERE h.catalog_name = drop_blockers.catalog_name AND h.database_name = drop_blockers.database_name);

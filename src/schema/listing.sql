@@ -79,7 +79,8 @@ BEGIN
 		PERFORM amoro_meta.end_blockers(ARRAY
 			(SELECT unnest(ARRAY[h.optimize_blocker_id, h.batch_write_blocker_id])
 			 FROM amoro_meta.listed_table t JOIN amoro_meta.catalog c USING (catalog_id)
-				JOIN amoro_meta.blocker_head h USING (catalog_name, database_name, table_name)
+				JOIN amoro_meta.blocker_head h ON h.catalog_name = c.catalog_name AND h.database_name = t.database_name
+					AND h.table_digest = sha256(convert_to(t.table_name, 'UTF8'))
 			 WHERE t.table_id = ANY (table_ids)), false);
 		DELETE FROM amoro_meta.listed_table t WHERE t.table_id = ANY (table_ids);
 		GET DIAGNOSTICS removed = ROW_COUNT;

@@ -63,7 +63,7 @@ DECLARE
 BEGIN
 	SELECT r.table_id, r.wanted_group, r.config INTO table_id, group_name, properties FROM amoro_meta.table_runtime r
 		WHERE r.catalog_name = optimizing_target.catalog_name AND r.database_name = optimizing_target.database_name
-			AND r.table_name = optimizing_target.table_name;
+			AND hashtextextended(r.table_name, 0) = hashtextextended(optimizing_target.table_name, 0) AND r.table_name = optimizing_target.table_name;
 	IF NOT FOUND THEN
 		SELECT amoro_meta.merged_properties(c.properties, '{}') INTO properties FROM amoro_meta.catalog c
 			WHERE c.catalog_name = optimizing_target.catalog_name;

@@ -27,7 +27,7 @@ COMMENT ON COLUMN amoro_meta.table_runtime.status_code IS
 	'100 full, 200 major and 300 minor optimizing, 400 committing, 500 planning, 600 pending, 700 idle';
 CREATE INDEX table_runtime_group_name ON amoro_meta.table_runtime (group_name, status_code) WHERE group_name IS NOT NULL;
 CREATE INDEX table_runtime_wanted_group ON amoro_meta.table_runtime (wanted_group) WHERE group_name IS NULL;
-CREATE INDEX table_runtime_names ON amoro_meta.table_runtime (catalog_name, database_name, table_name);
+CREATE INDEX table_runtime_names ON amoro_meta.table_runtime (catalog_name, database_name, hashtextextended(table_name, 0));
 SELECT pg_catalog.pg_extension_config_dump('amoro_meta.table_runtime', '');
 
 CREATE SEQUENCE amoro_meta.runtime_version_sequence AS bigint;
