@@ -272,6 +272,15 @@ SELECT user_has_privilege('dave', 'READ_DATA', 'lake', 'd', path => 'root.`a`.`b
 SELECT user_has_privilege('dave', 'KING');
 SELECT user_has_privilege('dave', 'SELECT', path => 'root.a');
 SELECT user_has_privilege(NULL, 'SELECT');
+-- arrays of all shapes
+SELECT grant_privilege('{{SELECT,INSERT},{DELETE,NULL}}', 'dave', 'lake');
+CALL done($$grant_privilege('[5:6][2:2]={{SELECT},{INSERT}}', 'dave', 'shapes')$$);
+SELECT privilege FROM privilege_grants WHERE grantee_name = 'dave' AND catalog_name = 'shapes' ORDER BY 1;
+CALL done($$revoke_privilege('{{SELECT},{INSERT}}', 'dave', 'shapes')$$);
+-- whoever grants has a name as everybody has
+SELECT grant_role('staff', 'bob', granted_by => ''), revoke_role('staff', 'bob', granted_by => '');
+SELECT revoke_role('staff', 'bob', granted_by => repeat('x', 10000));
+SELECT grant_privilege('{SELECT}', 'dave', 'lake', granted_by => repeat('x', 10000));
 -- the longest names that there are
 CALL done(format('grant_privilege(''{SELECT}'', ''dave'', %L, %L, %L)', repeat(U&'\+01F418', 255), repeat(U&'\+01F433', 255), repeat(U&'\+01F40B', 255)));
 SELECT user_has_privilege('dave', 'SELECT', repeat(U&'\+01F418', 255), repeat(U&'\+01F433', 255), repeat(U&'\+01F40B', 255)) AS longest;

@@ -16,6 +16,7 @@ SELECT state FROM call_result(:id, '20 ms');
 \set VERBOSITY terse
 SELECT call_leader('s', 'POST', '/other', '{}', request_id => '11111111-0000-0000-0000-000000000000');
 SELECT call_leader('s', 'POST', '/a?b=c', NULL, request_id => '11111111-0000-0000-0000-000000000000');
+SELECT call_leader('s', 'POST', '/a?b=c', '{}', 'text/plain', request_id => '11111111-0000-0000-0000-000000000000');
 \set VERBOSITY default
 SET SESSION AUTHORIZATION regress_caller_other;
 SELECT call_leader('s', 'POST', '/a?b=c', '{}', request_id => '11111111-0000-0000-0000-000000000000') <> :id AS another;

@@ -106,7 +106,7 @@ SELECT object_kind, operation, database_name, table_name, detail->'path_pattern'
 SELECT pg_temp.attempt(s) FROM unnest(ARRAY[
 	$$SELECT set_ttl('lake', 'db', NULL)$$, $$SELECT set_ttl('lake', 'db', '0')$$, $$SELECT set_ttl('lake', 'db', '-1 s')$$,
 	$$SELECT set_ttl('lake', 'db', '999 us')$$, $$SELECT set_ttl('lake', 'db', '1 mon')$$, $$SELECT set_ttl('lake', 'db', '1 year')$$,
-	$$SELECT set_ttl('lake', 'db', '100000001 days')$$,
+	$$SELECT set_ttl('lake', 'db', '100000001 days')$$, $$SELECT set_ttl('lake', 'db', '2400000001 hours')$$,
 	$$SELECT set_ttl(NULL, 'db', '1 s')$$, $$SELECT set_ttl('lake', '', '1 s')$$, $$SELECT set_ttl('lake', 'db', '1 s', table_name => '')$$,
 	$$SELECT set_ttl('lake', 'db', '1 s', table_name => 't', path_pattern => 'root.a')$$,
 	$$SELECT set_ttl('lake', 'db', '1 s', table_name => 'nope')$$, $$SELECT set_ttl('lake', 'nope', '1 s')$$, $$SELECT set_ttl('nope', 'db', '1 s')$$,
@@ -116,7 +116,8 @@ SELECT pg_temp.attempt(s) FROM unnest(ARRAY[
 	$$SELECT set_ttl('lake', 'db', '1 s', path_pattern => 'site1')$$, $$SELECT set_ttl('lake', 'db', '1 s', path_pattern => '')$$,
 	$$SELECT left(pg_temp.attempt(format('SELECT set_ttl(''lake'', ''db'', ''1 s'', path_pattern => %L)', 'root.' || repeat('x', 10000))), 80)$$,
 	$$SELECT set_ttl('lake', 'db', '1 s', timeout => '0')$$,
-	$$SELECT effective_ttl('lake', 'nope')$$, $$SELECT effective_ttl('lake', 'db', 'nope')$$, $$SELECT effective_ttl('lake', NULL)$$,
+	$$SELECT effective_ttl('lake', 'nope')$$, $$SELECT effective_ttl('lake', 'db', 'nope')$$, $$SELECT effective_ttl('lake', 'db', '')$$,
+	$$SELECT left(pg_temp.attempt(format('SELECT effective_ttl(''lake'', ''db'', %L)', repeat('x', 10000))), 80)$$, $$SELECT effective_ttl('lake', NULL)$$,
 	$$SELECT effective_ttl('lake', 'db', 't', 'root.a')$$, $$SELECT effective_ttl('lake', 'db', device_path => 'root.**')$$]) s;
 -- the same request is the same procedure; another one with its id is refused
 SELECT set_ttl('lake', 'db', '1 s', request_id => '00000000-0000-0000-0000-000000000001') AS first \gset

@@ -63,7 +63,7 @@ END;
 $$;
 COMMENT ON FUNCTION note_absent_nodes() IS
 	'where services have buckets, writes down since when registered nodes hold no lease, for amoro_meta.node_offline_timeout, and returns how many notes '
-	'came or went; the coordinator calls it every amoro_meta.assignment_interval. Errors: 25001 in REPEATABLE READ, 25006';
+	'came or went; the coordinator calls it every amoro_meta.assignment_interval. Errors: 25000 not READ COMMITTED, 25006';
 REVOKE ALL ON FUNCTION note_absent_nodes() FROM PUBLIC;
 
 CREATE FUNCTION amoro_meta.assignable_nodes(node_kind text) RETURNS TABLE (node_id bigint, incarnation uuid, receives boolean, offline boolean)

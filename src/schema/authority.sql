@@ -111,7 +111,7 @@ DECLARE
 	given text;
 	expanded text[] := '{}';
 BEGIN
-	PERFORM amoro_meta.check_not_null('privileges', privileges IS NOT NULL AND array_position(privileges, NULL) IS NULL);
+	PERFORM amoro_meta.check_not_null('privileges', privileges IS NOT NULL AND NOT EXISTS (SELECT FROM unnest(privileges) p WHERE p IS NULL));
 	IF cardinality(privileges) NOT BETWEEN 1 AND 100 THEN
 		RAISE EXCEPTION 'privileges must be 1 to 100 names' USING ERRCODE = 'invalid_parameter_value';
 	END IF;

@@ -253,6 +253,9 @@ DECLARE
 	grantor_id bigint;
 BEGIN
 	PERFORM amoro_meta.check_name('role_name', role_name), amoro_meta.check_name('member_name', member_name);
+	IF granted_by IS NOT NULL THEN
+		PERFORM amoro_meta.check_name('granted_by', granted_by);
+	END IF;
 	SELECT * INTO submission FROM amoro_meta.begin_procedure(kind, NULL, NULL, role_name,
 		jsonb_build_array(role_name, member_name, granted_by, given), request_id, timeout);
 	IF submission.known THEN
@@ -322,6 +325,9 @@ DECLARE
 	shown_scope text := concat_ws(' ', scope_kind, nullif(concat_ws('.', scope[1], scope[2], kind_and_name.object_name), ''));
 BEGIN
 	PERFORM amoro_meta.check_name('grantee_name', grantee_name);
+	IF granted_by IS NOT NULL THEN
+		PERFORM amoro_meta.check_name('granted_by', granted_by);
+	END IF;
 	SELECT * INTO submission FROM amoro_meta.begin_procedure(kind, NULL, NULL, grantee_name,
 		jsonb_build_array(wanted, grantee_name, scope, granted_by, given), request_id, timeout);
 	IF submission.known THEN

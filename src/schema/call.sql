@@ -97,7 +97,8 @@ BEGIN
 		RETURN new_id;
 	END IF;
 	SELECT c.* INTO known FROM amoro_meta.call c WHERE c.requested_by = role AND c.request_id = record_request.request_id;
-	IF (known.service, known.method, known.path, known.body) IS DISTINCT FROM (service, method, path, body) THEN
+	IF (known.service, known.method, known.path, known.body, known.content_type)
+			IS DISTINCT FROM (service, method, path, body, CASE WHEN body IS NOT NULL THEN content_type END) THEN
 		RAISE EXCEPTION 'request_id was used for another call' USING ERRCODE = 'invalid_parameter_value',
 			DETAIL = format('Call %s was made with it.', known.call_id);
 	END IF;

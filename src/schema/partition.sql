@@ -317,7 +317,7 @@ END;
 $$;
 COMMENT ON FUNCTION repair_partitions() IS
 	'submits a procedure for every database with slots that have fewer nodes than they should and could, or one that was removed: only these slots get other '
-	'nodes. Returns how many; the coordinator calls it every amoro_meta.assignment_interval. Errors: AM005, 25001 in REPEATABLE READ, 25006';
+	'nodes. Returns how many; the coordinator calls it every amoro_meta.assignment_interval. Errors: AM005, 25000 not READ COMMITTED, 25006';
 REVOKE ALL ON FUNCTION repair_partitions() FROM PUBLIC;
 
 -- The steps; src/extension/partition_action.c logs what they return.

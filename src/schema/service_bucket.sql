@@ -233,7 +233,7 @@ $$;
 COMMENT ON FUNCTION balance_buckets() IS
 	'submits a procedure for every service some buckets of which should have another owner: nobody owns them, the owner was removed, has been out of touch '
 	'for amoro_meta.node_offline_timeout or has started again, or live nodes have numbers that differ by more than one. Returns how many; '
-	'the coordinator calls it every amoro_meta.assignment_interval. Errors: AM005, 25001 in REPEATABLE READ, 25006';
+	'the coordinator calls it every amoro_meta.assignment_interval. Errors: AM005, 25000 not READ COMMITTED, 25006';
 REVOKE ALL ON FUNCTION balance_buckets() FROM PUBLIC;
 
 -- The steps; src/extension/bucket_action.c logs what they return. Who asserts a bucket just now keeps it for the time being.

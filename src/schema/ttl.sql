@@ -34,7 +34,7 @@ BEGIN
 		RAISE EXCEPTION 'ttl has months or years, which differ in length: %', ttl USING ERRCODE = 'invalid_parameter_value',
 			HINT = 'Say days, such as interval ''365 days''.';
 	END IF;
-	IF ttl < interval '1 ms' OR extract(day FROM ttl) > 100000000 THEN
+	IF ttl < interval '1 ms' OR ttl > interval '100000000 days' THEN
 		RAISE EXCEPTION 'ttl is out of range: %', ttl USING ERRCODE = 'invalid_parameter_value',
 			HINT = 'It is at least 1 ms and at most 100000000 days; unset_ttl takes one away.';
 	END IF;
@@ -144,6 +144,8 @@ BEGIN
 	PERFORM amoro_meta.check_name('catalog_name', catalog_name), amoro_meta.check_name('database_name', database_name);
 	IF table_name IS NOT NULL AND device_path IS NOT NULL THEN
 		RAISE EXCEPTION 'table_name and device_path exclude each other' USING ERRCODE = 'invalid_parameter_value';
+	ELSIF table_name IS NOT NULL THEN
+		PERFORM amoro_meta.check_name('table_name', table_name);
 	END IF;
 	SELECT d.database_id, d.ttl_ms INTO parent FROM amoro_meta.database d JOIN amoro_meta.catalog c USING (catalog_id)
 		WHERE c.catalog_name = effective_ttl.catalog_name AND d.database_name = effective_ttl.database_name;
