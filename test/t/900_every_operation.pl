@@ -174,6 +174,12 @@ my @operations = (
 		look => [ [ '/v1/tables/c/NAME/t', qr/"ttl_ms" ?: ?null/, qr/"ttl_ms" ?: ?5000/ ] ]
 	},
 	{
+		name => 'set_ttl_of_devices',
+		before => [ map { qq{create_device('c', 'd', 'root.NAME.$_', $measurements)} } 'a', 'b.c' ],
+		call => q{set_ttl('c', 'd', '5 s', path_pattern => 'root.NAME.**')},
+		look => [ map { [ "/v1/devices/c/d/root.NAME.$_", qr/"ttl_ms" ?: ?null/, qr/"ttl_ms" ?: ?5000/ ] } 'a', 'b.c' ]
+	},
+	{
 		name => 'create_user',
 		call => q{create_user('NAME')},
 		look => [ [ '/v1/users/NAME', 404, qr/"user" ?: ?"NAME"/ ] ],
