@@ -20,6 +20,7 @@
 /* What was asked, in order, and what the database does. */
 static struct
 {
+	pthread_mutex_t lock;		/* of requests: what else is here changes while nobody asks */
 	struct
 	{
 		RequestKind kind;
@@ -31,7 +32,7 @@ static struct
 	const char *sqlstate;
 	bool		loses_rows;
 	bool		silent;			/* until the deadline */
-	int64_t		version;
+	_Atomic int64_t version;
 	size_t		document_size;
 } database;
 
@@ -71,15 +72,19 @@ test_send(Transport *self, const NodeRequest *request, const char *detail, const
 	TestTransport *transport = (TestTransport *) self;
 	int			count = request->kind == REQUEST_LOOKUP_MANY ? question->key_count : 1;
 
-	assert_in_range(database.request_count, 0, MOST_REQUESTS - 1);
 	assert_in_range(count, 1, MANY);
 	transport->asked_count = count;
 	for (int i = 0; i < count; i++)
 		snprintf(transport->asked[i], sizeof(transport->asked[i]), "%s", question->key[i].object_name ? question->key[i].object_name : "");
-	database.requests[database.request_count].kind = request->kind;
-	database.requests[database.request_count].keys = count;
-	memcpy(database.requests[database.request_count].first, transport->asked[0], sizeof(transport->asked[0]));
+	pthread_mutex_lock(&database.lock);
+	if (database.request_count < MOST_REQUESTS)
+	{
+		database.requests[database.request_count].kind = request->kind;
+		database.requests[database.request_count].keys = count;
+		memcpy(database.requests[database.request_count].first, transport->asked[0], sizeof(transport->asked[0]));
+	}
 	database.request_count++;
+	pthread_mutex_unlock(&database.lock);
 	return TRANSPORT_DONE;
 }
 
@@ -99,8 +104,12 @@ static TransportStatus
 test_receive(Transport *self, const NodeRequest *request, NodeTime deadline, NodeAnswer *answer, TransportFailure *failure)
 {
 	TestTransport *transport = (TestTransport *) self;
-	void		(*meanwhile) (void) = database.meanwhile;
+	void		(*meanwhile) (void);
 
+	pthread_mutex_lock(&database.lock);
+	meanwhile = database.meanwhile;
+	database.meanwhile = NULL;
+	pthread_mutex_unlock(&database.lock);
 	if (database.silent)
 	{
 		while (clock_now(&clock_boottime) < deadline)
@@ -120,7 +129,6 @@ test_receive(Transport *self, const NodeRequest *request, NodeTime deadline, Nod
 	answer->row_count = transport->asked_count - database.loses_rows;
 	for (int i = 0; i < transport->asked_count; i++)
 		answer->rows[i].answer = answer_for(transport->asked[i]);
-	database.meanwhile = NULL;
 	if (meanwhile != NULL)
 		meanwhile();
 	return TRANSPORT_DONE;
@@ -163,6 +171,7 @@ static int
 begin_with(size_t cache_bytes)
 {
 	memset(&database, 0, sizeof(database));
+	pthread_mutex_init(&database.lock, NULL);
 	memset(lookups, 0, sizeof(lookups));
 	database.version = 10;
 	database.document_size = 2;
@@ -463,6 +472,99 @@ test_close_meanwhile(void **state)
 	assert_int_equal(count_of(2 * MANY, AMORO_FENCED) + count_of(2 * MANY, AMORO_UNAVAILABLE), 2 * MANY);
 }
 
+/* readers of many, of one and of listings, changes and fences at once, for the sanitizers; nothing old passes its ticket */
+typedef struct Crowd
+{
+	_Atomic bool stop;
+	_Atomic int64_t needed[64];	/* of each name: nothing older than that may be answered any more; read it before asking */
+	_Atomic int	old;
+	_Atomic int	answers;
+} Crowd;
+
+static void
+check_answer(Crowd *crowd, int64_t needed, const AmoroLookup *lookup)
+{
+	AmoroTicket ticket = lookup->ticket;
+
+	if (lookup->result != AMORO_OK || amoro_ticket_check(node, &ticket) != AMORO_OK)
+		return;
+	crowd->answers++;
+	crowd->old += amoro_entry_version(lookup->entry) < needed;
+}
+
+static void *
+read_many_all_the_time(void *argument)
+{
+	Crowd	   *crowd = argument;
+	AmoroLookup own[64];
+	char		own_names[64][8];
+
+	for (int i = 0; i < 64; i++)
+		snprintf(own_names[i], sizeof(own_names[i]), "%c%d", i % 8 == 0 ? 'a' : 't', i);
+	while (!crowd->stop)
+	{
+		int64_t		needed[64];
+		AmoroLookup listing = {.result = AMORO_MISS};
+
+		for (int i = 0; i < 64; i++)
+		{
+			needed[i] = crowd->needed[i];
+			own[i].key = (AmoroKey) {"lake", "sales", own_names[i]};
+		}
+		amoro_cache_get_many(node, AMORO_CACHE_DEVICE, own, 64);
+		for (int i = 0; i < 64; i++)
+		{
+			check_answer(crowd, needed[i], &own[i]);
+			amoro_entry_release(own[i].entry);
+		}
+		/* touched by every change: what any name needed before is what the listing needs */
+		needed[0] = 0;
+		for (int i = 0; i < 64; i++)
+			needed[0] = needed[0] > crowd->needed[i] ? needed[0] : crowd->needed[i];
+		listing.result = amoro_listing_get(node, AMORO_CACHE_DEVICE, &(AmoroKey) {"lake", "sales", NULL}, 10, &listing.entry, &listing.ticket);
+		check_answer(crowd, needed[0], &listing);
+		amoro_entry_release(listing.entry);
+	}
+	return NULL;
+}
+
+static void
+test_everything_at_once(void **state)
+{
+	pthread_t	threads[3];
+	Crowd		crowd = {0};
+
+	loader_add_worker(&node->loader, node, make_transport());
+	for (int i = 0; i < 3; i++)
+		pthread_create(&threads[i], NULL, read_many_all_the_time, &crowd);
+	for (int i = 1; i < 400 || crowd.answers < 1000; i++)
+	{
+		char		name[8];
+
+		snprintf(name, sizeof(name), "t%d", i % 64);
+		change_device("sales", i % 5 == 0 ? NULL : name);
+		for (int j = 0; j < 64; j++)
+		{
+			if (i % 5 == 0 || j == i % 64)
+				crowd.needed[j] = database.version;
+		}
+		if (i % 50 == 0)
+		{
+			fence();
+			loader_fence(node);
+			pthread_mutex_lock(&node->lease_lock);
+			node->lease.state = AMORO_NODE_ACTIVE;
+			node->lease.end = clock_now(&clock_boottime) + 3600000000;
+			pthread_mutex_unlock(&node->lease_lock);
+		}
+		usleep(200);
+	}
+	crowd.stop = true;
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(crowd.old, 0);
+}
+
 static void
 test_array_of_names(void **state)
 {
@@ -584,6 +686,7 @@ main(void)
 		MANY_TEST(test_refused_name_is_found),
 		MANY_TEST(test_failures),
 		MANY_TEST(test_close_meanwhile),
+		MANY_TEST(test_everything_at_once),
 		cmocka_unit_test(test_array_of_names),
 		MANY_TEST(test_listing),
 		SCENARIO("changes overtake listings", changes_overtake_listings, RULE_LISTING),
