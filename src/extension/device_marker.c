@@ -127,9 +127,6 @@ device_mark_pattern(Procedure *procedure, const char *state)
 	database_require_normal(database_id, procedure->database_name);
 	require_unmarked_pattern(procedure, database_id, pattern);
 	template_require_none_in_transition(procedure, database_id, pattern);
-#ifdef AMORO_WITHOUT_PATTERN_MARKER
-	arguments[2] = sql_text("root.nothing");
-#endif
 	if (device_path_is_pattern(pattern))
 		procedure_sql("INSERT INTO amoro_meta.device_pattern (procedure_id, database_id, pattern, state)"
 					  " VALUES ($1, $2, $3, $4)",

@@ -62,7 +62,7 @@ END;
 $$;
 COMMENT ON FUNCTION remove_node(text, uuid, interval) IS
 	'submits the removal of a node and returns the procedure''s id. The node is refused further leases at once, and forgotten once its lease '
-	'is released or over. request_id: a retry with the same one returns the same procedure. timeout: rolled back after it. '
+	'is released or over; done: no other node names it as one that has a slot or owns a bucket. request_id: a retry with the same one returns the same procedure. timeout: rolled back after it. '
 	'Errors: AM002 unknown node, AM401 it is being removed, AM005, 22023, 25006';
 REVOKE ALL ON FUNCTION remove_node(text, uuid, interval) FROM PUBLIC;
 
