@@ -408,6 +408,10 @@ BEGIN
 		WHEN 'grant_privilege' THEN amoro_meta.apply_grant_privilege(step)
 		WHEN 'revoke_privilege' THEN amoro_meta.apply_revoke_privilege(step)
 		END;
+	IF most_users = 0 THEN
+		-- a rehearsal locks nobody whom the procedure does not name: others may be working on them
+		RETURN;
+	END IF;
 	-- to be given the version of the change
 	UPDATE amoro_meta.principal p SET version = 0 WHERE p.principal_id = ANY (touched_ids);
 	-- a name that is no longer one
@@ -424,7 +428,7 @@ BEGIN
 END;
 $$;
 COMMENT ON FUNCTION amoro_meta.apply_authority(bigint, integer) IS
-	'does what a procedure on users, roles or privileges is about, and returns whose rights may be others now, about most_users of them at most';
+	'does what a procedure on users, roles or privileges is about, and returns whose rights may be others now, about most_users of them at most; 0: a rehearsal';
 REVOKE ALL ON FUNCTION amoro_meta.apply_authority(bigint, integer) FROM PUBLIC;
 
 -- Everything that the step would refuse is refused at the submission, too, by the same statements.
@@ -433,7 +437,7 @@ CREATE FUNCTION amoro_meta.rehearse_authority(procedure_id bigint) RETURNS void
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 BEGIN
-	PERFORM amoro_meta.apply_authority(procedure_id, 1);
+	PERFORM amoro_meta.apply_authority(procedure_id, 0);
 	RAISE EXCEPTION USING ERRCODE = 'UNDO0', MESSAGE = 'rehearsed';
 EXCEPTION
 	WHEN SQLSTATE 'UNDO0' THEN
