@@ -162,6 +162,9 @@ INSERT INTO amoro_meta.call (call_id, service, method, path, request_id, request
 	SELECT -i, 'full', 'GET', '/', gen_random_uuid(), 'regress_caller'::regrole, clock_timestamp(), clock_timestamp() + interval '1 h', clock_timestamp()
 	FROM generate_series(1, 10000) i;
 SELECT call_leader('full', 'GET', '/');
+-- one that waits already may be asked for again
+UPDATE amoro_meta.call SET requested_by = current_user::regrole, request_id = '22222222-0000-0000-0000-000000000000' WHERE call_id = -1;
+SELECT call_leader('full', 'GET', '/', request_id => '22222222-0000-0000-0000-000000000000') AS known;
 SELECT call_leader('not full', 'GET', '/') > 0 AS made;
 DROP EXTENSION amoro_meta CASCADE;
 DROP ROLE regress_caller, regress_caller_other, regress_caller_reader;

@@ -84,7 +84,8 @@ BEGIN
 	IF NOT amoro_meta.preloaded() THEN
 		RAISE EXCEPTION 'there is no explorer in this database' USING ERRCODE = 'AM005', DETAIL = 'The library is not preloaded.',
 			HINT = 'Add amoro_meta to shared_preload_libraries in postgresql.conf and restart the server.';
-	ELSIF (SELECT count(*) FROM (SELECT FROM amoro_meta.call c WHERE c.service = record_request.service AND c.ended_at IS NULL LIMIT 10000) w) = 10000 THEN
+	ELSIF (SELECT count(*) FROM (SELECT FROM amoro_meta.call c WHERE c.service = record_request.service AND c.ended_at IS NULL LIMIT 10000) w) = 10000
+			AND NOT EXISTS (SELECT FROM amoro_meta.call c WHERE c.requested_by = role AND c.request_id = record_request.request_id) THEN
 		RAISE EXCEPTION 'too many calls wait for service %', amoro_meta.shown_text(service) USING ERRCODE = 'configuration_limit_exceeded',
 			DETAIL = 'At most 10000 wait for one service.';
 	END IF;
