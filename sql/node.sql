@@ -29,6 +29,10 @@ SELECT :shown FROM node_heartbeat(:node_id, :a, :term, 1, 0) g;
 SELECT :shown FROM activate_node(:node_id, :a, :term, 1, 0) g;
 SELECT :shown FROM node_heartbeat(:node_id, :a, :term, 1, 0, detail => 'all is well') g;
 SELECT :shown FROM node_heartbeat(:node_id, :a, :term, 1, 0, wait => '10 ms') g;
+-- a timeout that is set for the role or the database fences nobody
+SET statement_timeout = '1 s';
+SELECT :shown FROM node_heartbeat(:node_id, :a, :term, 1, 0, wait => '5 s') g;
+RESET statement_timeout;
 -- both forms of the answer are the same
 SELECT h.text::node_grant = g AS same FROM
 	node_heartbeat_text(:node_id, :a, :term, 1, 0) AS h(text), node_heartbeat(:node_id, :a, :term, 1, 0) g;

@@ -7,6 +7,10 @@ SELECT register_optimizer('default', 8, 512) AS token \gset
 
 -- pollNoTask
 SELECT poll_task(:'token', 0) IS NULL AS nothing;
+-- a timeout of the role or the database ends the wait, not the poll
+SET statement_timeout = '1 s';
+SELECT poll_task(:'token', 0, wait => '5 s') IS NULL AS nothing;
+RESET statement_timeout;
 
 -- pollOnce: PLANNED, SCHEDULED, ACKED, SUCCESS, then COMMITTING
 SELECT start_process('lake', 'sales', 'orders', 'MINOR', '[{"partition": "day=1"}]') AS process \gset

@@ -12,4 +12,7 @@ typedef int64 LeaseTime;
 
 extern LeaseTime lease_clock_now(void);
 
+/* How long of a wait of that many microseconds a statement has time for: at most half of statement_timeout. */
+extern int64 wait_within_statement(int64 wait_us);
+
 #endif							/* AMORO_META_CLOCK_H */

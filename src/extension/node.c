@@ -7,6 +7,7 @@
 
 #include "access/htup_details.h"
 #include "access/xlog.h"
+#include "clock.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "lease.h"
@@ -167,7 +168,7 @@ wait_argument(FunctionCallInfo fcinfo)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("wait must be between 0 and 5 seconds"),
 				 errdetail("It is %s.", DatumGetCString(DirectFunctionCall1(interval_out, IntervalPGetDatum(wait))))));
-	return wait->time;
+	return wait_within_statement(wait->time);
 }
 
 /* What both forms of the heartbeat do; returns the id of the node. */

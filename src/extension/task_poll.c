@@ -95,7 +95,7 @@ wait_argument(FunctionCallInfo fcinfo)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("wait is not between 0 and 5 seconds")));
-	return wait_us;
+	return wait_within_statement(wait_us);
 }
 
 /*

@@ -210,9 +210,9 @@ CREATE FUNCTION node_heartbeat(node_id bigint, incarnation uuid, term bigint, le
 	LANGUAGE c VOLATILE PARALLEL UNSAFE
 	AS 'MODULE_PATHNAME', 'amoro_meta_node_heartbeat';
 COMMENT ON FUNCTION node_heartbeat(bigint, uuid, bigint, bigint, bigint, interval, text) IS
-	'extends the lease of an active node and takes applied_version as its ack, then waits for up to wait (0 to 5 seconds) for a newer version. '
-	'Touches shared memory alone. detail is shown in node_status. Errors: AM002 unknown node, AM003 superseded, AM004 the node has seen a '
-	'newer term, AM005 no coordinator, 42501 node of another role, 22004 and 22023 bad arguments, 25006 on a standby';
+	'extends the lease of an active node and takes applied_version as its ack, then waits for up to wait (0 to 5 seconds, and half of statement_timeout) '
+	'for a newer version. Touches shared memory alone. detail is shown in node_status. Errors: AM002 unknown node, AM003 superseded, AM004 the '
+	'node has seen a newer term, AM005 no coordinator, 42501 node of another role, 22004 and 22023 bad arguments, 25006 on a standby';
 REVOKE ALL ON FUNCTION node_heartbeat(bigint, uuid, bigint, bigint, bigint, interval, text) FROM PUBLIC;
 
 CREATE FUNCTION node_heartbeat_text(node_id bigint, incarnation uuid, term bigint, lease_epoch bigint, applied_version bigint,

@@ -232,7 +232,7 @@ CREATE FUNCTION poll_task(token uuid, thread_id integer, wait interval DEFAULT '
 	SET search_path = pg_catalog, pg_temp
 	AS 'MODULE_PATHNAME', 'amoro_meta_poll_task';
 COMMENT ON FUNCTION poll_task(uuid, integer, interval) IS
-	'hands out a task to a thread of an optimizer, or null: after wait (0 to 5 seconds) if there is none until then. A task that the thread '
+	'hands out a task to a thread of an optimizer, or null: after wait (0 to 5 seconds, and at most half of statement_timeout) if there is none until then. A task that the thread '
 	'still holds from before is reset: it works on it no longer. Errors: AM301 unknown token, 42501 token of another role, 22004, 22023, 25006';
 REVOKE ALL ON FUNCTION poll_task(uuid, integer, interval) FROM PUBLIC;
 
