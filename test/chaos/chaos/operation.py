@@ -26,7 +26,7 @@ KEYS = TABLE_KEYS + VIEW_KEYS + USER_KEYS + DEVICE_KEYS + PARTITION_KEYS + BUCKE
 # The clients, each with the weights of what it does.
 CLIENTS = 3 * ({'create_table': 34, 'alter_table': 26, 'drop_table': 20, 'rename_table': 12, 'create_database': 4, 'drop_database': 4},) + (
     {'create_device': 8, 'create_devices': 8, 'alter_device': 20, 'drop_devices': 8, 'create_template': 14, 'alter_template': 10,
-     'set_template': 14, 'activate_template': 18, 'deactivate_template': 6, 'unset_template': 2, 'drop_template': 2},
+     'set_template': 28, 'activate_template': 18, 'deactivate_template': 6, 'unset_template': 2, 'drop_template': 2},
     {'create_view': 16, 'alter_view': 12, 'rename_view': 4, 'drop_view': 6, 'set_ttl': 12, 'unset_ttl': 6},
     {'create_partitions': 12, 'move_partition': 20, 'balance_partitions': 6, 'alter_partitions': 6, 'drop_partitions': 4,
      'create_service_buckets': 6, 'alter_service_buckets': 12, 'drop_service_buckets': 2},
