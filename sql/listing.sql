@@ -64,7 +64,7 @@ SELECT create_catalog('other', 'pushed', '{"max-removed-share": "a"}');
 
 -- one that matches in many ways takes no longer for it
 SELECT alter_catalog('hive', properties => '{"max-removed-share": "100", "table-filter": "hard\\.((a|aa|aaa)*)*b|odd\\..*|lake\\..*"}');
-SET statement_timeout = '10 s';
+SET statement_timeout = '20 s';
 SELECT * FROM report_listing('hive', 'hard', (SELECT jsonb_agg(jsonb_build_object('name', repeat('a', 240) || i)) FROM generate_series(1, 100) i), true);
 RESET statement_timeout;
 
@@ -102,12 +102,12 @@ SELECT count(*) FROM amoro_meta.table_runtime WHERE catalog_name = 'glue';
 
 -- many tables in one database, and many databases
 SELECT create_catalog('large', 'pushed', '{"self-optimizing.enabled": "false"}') AS large \gset
-SELECT added FROM report_listing('large', 'd', listing(1, 20000), true);
-SET statement_timeout = '6 s';
-SELECT * FROM report_listing('large', 'd', listing(1, 20000), true);
-SELECT removed FROM report_listing('large', 'd', listing(1, 19990), true);
-SELECT cardinality(amoro_meta.missing_databases(:large, ARRAY(SELECT 'x' || i FROM generate_series(1, 20000) i))) AS missing,
-	cardinality(amoro_meta.missing_databases(:large, ARRAY(SELECT 'x' || i FROM generate_series(1, 20000) i) || '{d}'::text[])) AS none,
+SELECT added FROM report_listing('large', 'd', listing(1, 30000), true);
+SET statement_timeout = '20 s';
+SELECT * FROM report_listing('large', 'd', listing(1, 30000), true);
+SELECT removed FROM report_listing('large', 'd', listing(1, 29990), true);
+SELECT cardinality(amoro_meta.missing_databases(:large, ARRAY(SELECT 'x' || i FROM generate_series(1, 30000) i))) AS missing,
+	cardinality(amoro_meta.missing_databases(:large, ARRAY(SELECT 'x' || i FROM generate_series(1, 30000) i) || '{d}'::text[])) AS none,
 	cardinality(amoro_meta.missing_databases(:large, '{}')) AS missing;
 RESET statement_timeout;
 SELECT drop_catalog('large');

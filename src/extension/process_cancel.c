@@ -20,7 +20,7 @@ PG_FUNCTION_INFO_V1(amoro_meta_cancel_process_and_wait);
 
 #define ASKED "asked: call "
 /* The explorer notices a moment after its deadline that a call has expired. */
-#define EXPIRY_US (2 * USECS_PER_SEC)
+#define EXPIRY_US (4 * USECS_PER_SEC)
 #define RESULT_COLUMNS 4
 
 /* What the caller is told; the strings are in his context. */

@@ -223,7 +223,7 @@ is(cancel_and_wait(-1, -1), 'unknown||| ', 'one that is not there is unknown');
 delegate('s');
 is(cancel_and_wait("$process, 'status 404'"), 'refused: status 404|#|404|status 404 RUNNING', 'a leader that does not know it: refused, with its answer');
 is(cancel_and_wait("$process, 'status 409'"), 'refused: status 409|#|409|status 409 RUNNING', 'one that will not: too');
-like(cancel_and_wait("$process, 'status 503', '500 ms'"), qr/^no answer: status 503\|#\|503\|status 503 RUNNING$/, 'one that cannot is asked until the time is over');
+like(cancel_and_wait("$process, 'status 503', '1500 ms'"), qr/^no answer: status 503\|#\|503\|status 503 RUNNING$/, 'one that cannot is asked until the time is over');
 # what ends while the leader thinks about it has ended, whatever the leader says
 for my $status (200, 409)
 {
@@ -241,7 +241,7 @@ for my $status (200, 409)
 delegate('nobody');
 $start = time;
 is(cancel_and_wait("$process, timeout => '700 ms'"), 'no answer: nobody leads the service|#|| RUNNING', 'without a leader there is no answer');
-cmp_ok(time - $start, '<', 3, 'and nobody waits for longer than that');
+cmp_ok(time - $start, '<', 10, 'and nobody waits for much longer than that');
 # of whom somebody else has asked it already
 $server->safe_psql('postgres', "CREATE ROLE another LOGIN; SELECT grant_access('another', 'operator')");
 like($server->safe_psql('postgres', "SELECT cancel_process($process, timeout => '1 h')"), qr/^asked: call \d+$/, 'the leader is being asked');
