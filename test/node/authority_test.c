@@ -287,6 +287,8 @@ test_check(void **state)
 	assert_int_equal(check(world, "", AMORO_PRIVILEGE_SELECT, lake, &ticket), AMORO_INVALID_ARGUMENT);
 	assert_int_equal(check(world, NULL, AMORO_PRIVILEGE_SELECT, lake, &ticket), AMORO_INVALID_ARGUMENT);
 	assert_int_equal(check(world, "ann", AMORO_PRIVILEGE_COUNT, lake, &ticket), AMORO_INVALID_ARGUMENT);
+	assert_int_equal(check(world, "ann", AMORO_PRIVILEGE_MAINTAIN, lake, &ticket), AMORO_INVALID_ARGUMENT);
+	assert_int_equal(check(world, "ann", AMORO_PRIVILEGE_SELECT, (AmoroScope) {"lake", "d", NULL, "root.a"}, &ticket), AMORO_INVALID_ARGUMENT);
 	assert_int_equal(check(world, "ann", -1, lake, &ticket), AMORO_INVALID_ARGUMENT);
 	assert_int_equal(check(world, "ann", AMORO_PRIVILEGE_SELECT, (AmoroScope) {.database_name = "d"}, &ticket), AMORO_INVALID_ARGUMENT);
 	assert_int_equal(check(world, "ann", AMORO_PRIVILEGE_SELECT, (AmoroScope) {.catalog_name = "lake", .table_name = "t"}, &ticket),

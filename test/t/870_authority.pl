@@ -100,7 +100,6 @@ my @expected = split /\n/, query(
 		my $privilege = $_;
 		map {
 			my $scope = $_;
-			# what cannot be granted on a scope is asked of the database for the wider one on which it can
 			my @names = map { defined $scope->{$_} ? "'" . $scope->{$_} . "'" : 'NULL' } qw(catalog database table path);
 			my $kind = exists $scope->{path} ? 'path' : exists $scope->{table} ? 'table' : exists $scope->{database} ? 'database'
 			  : exists $scope->{catalog} ? 'catalog' : 'system';
@@ -117,13 +116,13 @@ for my $privilege (@privileges)
 		my $expected = shift @expected;
 		my $answer = says($n1, 'bob', $privilege, %$scope);
 		$count{$answer}++;
-		next if $expected eq 'not granted there';
-		push @wrong, "$privilege " . join(' ', %$scope) . ": $answer" if $answer ne ($expected eq 'true' ? 'yes' : 'no');
+		push @wrong, "$privilege " . join(' ', %$scope) . ": $answer"
+		  if $answer ne ($expected eq 'not granted there' ? 400 : $expected eq 'true' ? 'yes' : 'no');
 	}
 }
-is(join("\n", @wrong), '', 'a node says what the database says');
-cmp_ok($count{yes}, '>', 15, 'yes, many times');
-cmp_ok($count{no}, '>', 100, 'and no');
+is(join("\n", @wrong), '', 'a node says what the database says, also of what cannot be had on such a scope');
+cmp_ok($count{yes}, '>', 10, 'yes, many times');
+cmp_ok($count{no}, '>', 50, 'and no');
 is($loads->(), $loads_before, 'all of it from memory');
 
 # --- what is no question

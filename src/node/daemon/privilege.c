@@ -31,6 +31,8 @@ privilege_read_question(h2o_req_t *request)
 		query_refuse(request, "privilege", "is none that there is");
 	else if (!amoro_scope_is_valid(&question->scope))
 		query_refuse(request, "the scope", "is none: a database needs its catalog, a table or a path (which begins with root) both");
+	else if (!amoro_privilege_fits(question->privilege, &question->scope))
+		query_refuse(request, "privilege", "cannot be had on a scope of this kind");
 	else
 		return question;
 	return NULL;

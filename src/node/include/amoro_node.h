@@ -263,7 +263,7 @@ AMORO_PUBLIC AmoroResult amoro_ticket_check(AmoroNode *node, AmoroTicket *ticket
 /*
  * Whether a user may do something, directly or through a role, there or on a wider scope: AMORO_OK; AMORO_NOT_FOUND: no, or
  * there is no such user. Both need the ticket checked. Otherwise as amoro_cache_get; AMORO_INVALID_ARGUMENT also when the
- * names make no scope. A user who is not in memory is loaded.
+ * names make no scope, or none on which that privilege can be had. A user who is not in memory is loaded.
  */
 AMORO_PUBLIC AmoroResult amoro_privilege_check(AmoroNode *node, const char *user_name, AmoroPrivilege privilege,
 											   const AmoroScope *scope, AmoroTicket *ticket);
@@ -271,6 +271,8 @@ AMORO_PUBLIC AmoroResult amoro_privilege_check(AmoroNode *node, const char *user
 AMORO_PUBLIC AmoroResult amoro_privilege_allowed(const AmoroEntry *entry, AmoroPrivilege privilege, const AmoroScope *scope);
 /* Whether the names make a scope: each with those above it, a table or a path but not both, a path that begins with root. */
 AMORO_PUBLIC bool amoro_scope_is_valid(const AmoroScope *scope);
+/* Whether a valid scope is one on which the privilege can be had: there is no WRITE_SCHEMA on a table, no MAINTAIN on a catalog. */
+AMORO_PUBLIC bool amoro_privilege_fits(AmoroPrivilege privilege, const AmoroScope *scope);
 /* "SELECT", … */
 AMORO_PUBLIC const char *amoro_privilege_name(AmoroPrivilege privilege);
 /* In upper or lower case; false when there is none of that name. */

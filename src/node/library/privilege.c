@@ -53,10 +53,28 @@ amoro_privilege_parse(const char *name, AmoroPrivilege *privilege)
 	return false;
 }
 
+/* As amoro_meta.privilege_kinds() has it. */
+bool
+amoro_privilege_fits(AmoroPrivilege privilege, const AmoroScope *scope)
+{
+	bool		table = scope->table_name != NULL && scope->table_name[0] != '\0';
+	bool		path = scope->path != NULL && scope->path[0] != '\0';
+	bool		database = scope->database_name != NULL && scope->database_name[0] != '\0';
+	bool		catalog = scope->catalog_name != NULL && scope->catalog_name[0] != '\0';
+
+	if (privilege <= AMORO_PRIVILEGE_DROP)
+		return !path;
+	if (privilege <= AMORO_PRIVILEGE_WRITE_SCHEMA)
+		return !table;
+	if (privilege == AMORO_PRIVILEGE_MANAGE_DATABASE)
+		return !database;
+	return (unsigned) privilege < AMORO_PRIVILEGE_COUNT && !catalog;
+}
+
 AmoroResult
 amoro_privilege_allowed(const AmoroEntry *entry, AmoroPrivilege privilege, const AmoroScope *scope)
 {
-	if (entry->kind != AMORO_CACHE_AUTHORITY || (unsigned) privilege >= AMORO_PRIVILEGE_COUNT || !amoro_scope_is_valid(scope))
+	if (entry->kind != AMORO_CACHE_AUTHORITY || !amoro_scope_is_valid(scope) || !amoro_privilege_fits(privilege, scope))
 		return AMORO_INVALID_ARGUMENT;
 	return authority_table_allows(entry_table(entry), privilege, scope) ? AMORO_OK : AMORO_NOT_FOUND;
 }
@@ -69,7 +87,7 @@ amoro_privilege_check(AmoroNode *node, const char *user_name, AmoroPrivilege pri
 	AmoroResult result;
 
 	/* what is no question gets no answer, whether the user exists or not */
-	if ((unsigned) privilege >= AMORO_PRIVILEGE_COUNT || !amoro_scope_is_valid(scope))
+	if (!amoro_scope_is_valid(scope) || !amoro_privilege_fits(privilege, scope))
 		return AMORO_INVALID_ARGUMENT;
 	result = amoro_cache_get(node, AMORO_CACHE_AUTHORITY, &key, &entry, ticket);
 	if (result != AMORO_OK)
