@@ -4,7 +4,7 @@ EXTENSION = amoro_meta
 EXTVERSION = $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" amoro_meta.control)
 
 MODULE_big = amoro_meta
-OBJS = $(patsubst %.c,%.o,$(sort $(wildcard src/extension/*.c)))
+OBJS = $(patsubst %.c,%.o,$(sort $(wildcard src/extension/*.c src/extension/*/*.c)))
 
 # The install script is its parts in this order: each part uses only what stands before it.
 SCHEMA = $(addprefix src/schema/,$(addsuffix .sql,$(shell sed -e 's/\#.*//' src/schema/order)))
@@ -31,7 +31,7 @@ include $(PGXS)
 # Makefile.global empties it
 PROVE_FLAGS += -I test/t
 
-$(OBJS): $(wildcard src/extension/*.h) amoro_meta.control
+$(OBJS): $(wildcard src/extension/*.h src/extension/*/*.h) amoro_meta.control
 
 amoro_meta--$(EXTVERSION).sql: $(SCHEMA) src/schema/order amoro_meta.control
 	cat $(SCHEMA) > $@

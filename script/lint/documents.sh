@@ -36,12 +36,12 @@ grep -oE '`[0-9a-z_]+`' docs/fault-tolerance.md | tr -d '`' | grep -E '^[0-9]{3}
 done
 # every source of the extension has its place in the table of its README; blocker*.c stands for all that match
 patterns=$(grep -oE '`[a-z_*]+\.[ch]`' src/extension/README.md | tr -d '`')
-for file in src/extension/*.c; do
+for file in src/extension/*.c src/extension/*/*.c; do
 	found=
 	for pattern in $patterns; do
 		if [[ ${file##*/} == $pattern ]]; then found=yes; fi
 	done
-	[ -n "$found" ] || echo "src/extension/README.md: no word about ${file##*/}"
+	[ -n "$found" ] || echo "src/extension/README.md: no word about $file"
 done
 # the queries for monitoring run
 awk '/Alerts worth having/ { here = 1 } here && /^```sql/ { on = 1; next } on && /^```/ { exit } on' docs/operations.md >"$AMORO_WORK/alerts.sql"

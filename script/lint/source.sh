@@ -19,5 +19,5 @@ grep -nE 'PG_VERSION_NUM' $code | grep -v '^src/extension/compat.h:'
 # What CREATE EXTENSION must not do: take over an object that somebody put there before it.
 grep -nE 'CREATE OR REPLACE|(TABLE|SCHEMA|INDEX|SEQUENCE|VIEW|TYPE) IF NOT EXISTS' src/schema/*.sql
 # The install script is read in the encoding of the database, and messages are sent in it.
-LC_ALL=C grep -nP '[^\x00-\x7F]' src/schema/*.sql src/extension/*.[ch] | cut -c1-150
+LC_ALL=C grep -nP '[^\x00-\x7F]' src/schema/*.sql src/extension/*.[ch] src/extension/*/*.[ch] | cut -c1-150
 exit 0

@@ -6,20 +6,20 @@
 #include "postgres.h"
 
 #include "access/xlog.h"
-#include "change.h"
+#include "change/change.h"
 #include "compat.h"
-#include "explorer.h"
+#include "explorer/explorer.h"
 #include "fmgr.h"
 #include "guc.h"
-#include "launcher.h"
-#include "lifecycle.h"
 #include "miscadmin.h"
-#include "node.h"
-#include "procedure.h"
+#include "node/node.h"
+#include "procedure/procedure.h"
 #include "shmem.h"
-#include "sweep.h"
-#include "task_activity.h"
+#include "task/task_activity.h"
 #include "utils/builtins.h"
+#include "worker/launcher.h"
+#include "worker/lifecycle.h"
+#include "worker/sweep.h"
 
 AMORO_META_MODULE_MAGIC;
 

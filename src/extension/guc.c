@@ -11,7 +11,7 @@
 #include <limits.h>
 
 #include "guc.h"
-#include "http_address.h"
+#include "http/http_address.h"
 #include "miscadmin.h"
 #include "utils/guc.h"
 #include "utils/varlena.h"

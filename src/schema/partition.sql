@@ -320,7 +320,7 @@ COMMENT ON FUNCTION repair_partitions() IS
 	'nodes. Returns how many; the coordinator calls it every amoro_meta.assignment_interval. Errors: AM005, 25000 not READ COMMITTED, 25006';
 REVOKE ALL ON FUNCTION repair_partitions() FROM PUBLIC;
 
--- The steps; src/extension/partition_action.c logs what they return.
+-- The steps; src/extension/partition/partition_action.c logs what they return.
 CREATE FUNCTION amoro_meta.release_partition(procedure_id bigint, database_id bigint, slot integer, from_node_id bigint,
 											 from_node_name text, to_node_id bigint, to_node_name text) RETURNS void
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE

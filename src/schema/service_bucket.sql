@@ -236,7 +236,7 @@ COMMENT ON FUNCTION balance_buckets() IS
 	'the coordinator calls it every amoro_meta.assignment_interval. Errors: AM005, 25000 not READ COMMITTED, 25006';
 REVOKE ALL ON FUNCTION balance_buckets() FROM PUBLIC;
 
--- The steps; src/extension/bucket_action.c logs what they return. Who asserts a bucket just now keeps it for the time being.
+-- The steps; src/extension/partition/bucket_action.c logs what they return. Who asserts a bucket just now keeps it for the time being.
 CREATE FUNCTION amoro_meta.release_buckets(procedure_id bigint, service_id bigint) RETURNS SETOF integer
 	LANGUAGE sql VOLATILE PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp

@@ -1,4 +1,4 @@
-/* What the coordinator does again and again, as people see it (src/extension/sweep.c has the table of it). */
+/* What the coordinator does again and again, as people see it (src/extension/worker/sweep.c has the table of it). */
 
 CREATE FUNCTION amoro_meta.sweep_batch() RETURNS integer
 	LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE

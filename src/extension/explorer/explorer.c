@@ -1,0 +1,290 @@
+/*
+ * explorer.c
+ *		The background worker of one database that is on the network, so that the coordinator never is.
+ *
+ * Its loop waits for its latch and its sockets together. No transaction is open while it waits. It works only while
+ * the coordinator of its database does: that one knows whether the data is ours.
+ */
+#include "explorer/explorer.h"
+
+#include "access/xact.h"
+#include "compat.h"
+#include "explorer/explorer_call.h"
+#include "explorer/explorer_record.h"
+#include "explorer/explorer_round.h"
+#include "fmgr.h"
+#include "guc.h"
+#include "http/http.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "shmem.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "tcop/tcopprot.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+#include "worker/coordinator_transaction.h"
+#include "worker/lifecycle.h"
+#include "worker/stop_point.h"
+#include "worker/worker_place.h"
+
+#define SECOND_US INT64CONST(1000000)
+/* Catalogs that are explored at the same time. */
+#define MOST_ROUNDS 32
+/* How soon it is looked again whether the coordinator is at work, and after an error. */
+#define PASSIVE_US SECOND_US
+#define ERROR_DELAY_US (SECOND_US / 4)
+
+static dlist_head rounds = DLIST_STATIC_INIT(rounds);
+static MemoryContext cycle_context = NULL;
+static LeaseTime claim_at = 0;
+static bool begun = false;
+static bool wake_wanted = false;
+
+/* See explorer.h. */
+void
+explorer_wake(Oid database)
+{
+	worker_place_wake(WORKER_EXPLORER, database, NULL);
+}
+
+static void
+leave(int code, Datum database)
+{
+	worker_place_leave(WORKER_EXPLORER, DatumGetObjectId(database), NULL);
+}
+
+static bool
+coordinator_works(void)
+{
+	DatabaseEntry *entry;
+	bool		works;
+
+	LWLockAcquire(AmoroShared->lock, LW_SHARED);
+	entry = database_entry_find(MyDatabaseId);
+	works = entry != NULL && entry->state == COORDINATOR_RUNNING;
+	LWLockRelease(AmoroShared->lock);
+	return works;
+}
+
+/* Forgets all rounds and calls; they are begun anew. */
+static void
+abandon_rounds(void)
+{
+	while (!dlist_is_empty(&rounds))
+		round_free(dlist_head_element(Round, node, &rounds));
+	calls_abandon();
+	begun = false;
+	claim_at = 0;
+}
+
+/* Takes all rounds one step further, and ends those that are over. */
+static void
+advance_rounds(LeaseTime *next)
+{
+	dlist_mutable_iter iter;
+
+	dlist_foreach_modify(iter, &rounds)
+	{
+		Round	   *round = dlist_container(Round, node, iter.cur);
+		LeaseTime	round_at;
+
+		if (round->over_at <= lease_clock_now() && round_advance(round))
+		{
+			if (record_end(round))
+			{
+				round_free(round);
+				claim_at = 0;
+				continue;
+			}
+			round->over_at = lease_clock_now() + SECOND_US;
+		}
+		round_at = round_next(round);
+		if (round_at != 0)
+			*next = Min(*next, round_at);
+		/* progress is shown */
+		*next = Min(*next, lease_clock_now() + SECOND_US);
+	}
+}
+
+static void
+claim_due(void)
+{
+	LeaseTime	now = lease_clock_now();
+	int64		due;
+
+	if (now < claim_at)
+		return;
+	if (!begun)
+		record_begin();
+	begun = true;
+	record_claim(&rounds, MOST_ROUNDS);
+	due = record_next_due(&rounds);
+	if (due < 0)
+		due = (int64) guc_explore_interval * 1000;
+	/* what is due but finds no place is looked for when a round ends */
+	claim_at = now + (due == 0 ? SECOND_US : Min(due, (int64) guc_explore_interval * 1000));
+}
+
+/* One round of everything there is to do; returns the moment of the next one. */
+static LeaseTime
+run_cycle(void)
+{
+	LeaseTime	next;
+
+	stop_point("explore");
+	if (!coordinator_works())
+	{
+		abandon_rounds();
+		return lease_clock_now() + PASSIVE_US;
+	}
+	while (http_take_finished())
+	{
+		MemoryContextReset(cycle_context);
+		CHECK_FOR_INTERRUPTS();
+	}
+	next = calls_advance();
+	advance_rounds(&next);
+	claim_due();
+	advance_rounds(&next);
+	return Min(next, claim_at == 0 ? lease_clock_now() : claim_at);
+}
+
+static void
+clean_up_after_error(void)
+{
+	AbortCurrentTransaction();
+	LWLockReleaseAll();
+	pgstat_report_wait_end();
+	MemoryContextSwitchTo(cycle_context);
+	FlushErrorState();
+	pgstat_report_activity(STATE_IDLE, NULL);
+}
+
+/* The extension may be gone, or be on its way. */
+static void
+leave_without_extension(void)
+{
+	ExtensionPresence presence = coordinator_probe_extension();
+
+	if (presence == EXTENSION_ABSENT || presence == EXTENSION_OTHER_VERSION)
+		proc_exit(0);
+}
+
+static void
+wait_for_work(LeaseTime next)
+{
+	static uint32 wait_event = 0;
+
+	if (wait_event == 0)
+		wait_event = WaitEventExtensionNew("AmoroMetaExplorerMain");
+	if (http_wait(Max(next - lease_clock_now(), 0), wait_event))
+	{
+		claim_at = 0;
+		calls_look_again();
+		leave_without_extension();
+	}
+	CHECK_FOR_INTERRUPTS();
+	if (ConfigReloadPending)
+	{
+		ConfigReloadPending = false;
+		ProcessConfigFile(PGC_SIGHUP);
+		claim_at = 0;
+	}
+}
+
+/* Runs a cycle and waits; an error ends neither this process nor the loop, but all rounds begin anew. */
+static void
+guarded_cycle(void)
+{
+	PG_TRY();
+	{
+		wait_for_work(run_cycle());
+	}
+	PG_CATCH();
+	{
+		HOLD_INTERRUPTS();
+		MemoryContextSwitchTo(cycle_context);
+		/* somebody drops the extension: that is no error of ours */
+		if (geterrcode() != ERRCODE_LOCK_NOT_AVAILABLE && geterrcode() != ERRCODE_UNDEFINED_OBJECT)
+			EmitErrorReport();
+		clean_up_after_error();
+		abandon_rounds();
+		claim_at = lease_clock_now() + ERROR_DELAY_US;
+		RESUME_INTERRUPTS();
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(cycle_context);
+	MemoryContextReset(cycle_context);
+}
+
+static void
+connect_to_database(Oid database)
+{
+	before_shmem_exit(leave, ObjectIdGetDatum(database));
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	pqsignal(SIGTERM, die);
+	BackgroundWorkerUnblockSignals();
+	BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
+}
+
+/* Entry point of the process; its argument is the oid of the database. */
+void
+amoro_meta_explorer_main(Datum database)
+{
+	connect_to_database(DatumGetObjectId(database));
+	if (!worker_place_enter(WORKER_EXPLORER, NULL) || lifecycle_is_held(MyDatabaseId))
+		proc_exit(0);
+	coordinator_pin_settings();
+	coordinator_transaction_of_explorer();
+	cycle_context = AllocSetContextCreate(TopMemoryContext, "amoro_meta explorer", ALLOCSET_DEFAULT_SIZES);
+	MemoryContextSwitchTo(cycle_context);
+	http_initialize();
+	leave_without_extension();
+	pgstat_report_appname("amoro_meta explorer");
+	pgstat_report_activity(STATE_IDLE, NULL);
+	for (;;)
+		guarded_cycle();
+}
+
+/* Wakes at commit whom the transaction concerns. It must not fail there: shared memory alone. */
+static void
+finish_transaction(XactEvent event, void *arg)
+{
+	if (event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PRE_PREPARE)
+		return;
+	if (event == XACT_EVENT_COMMIT && wake_wanted)
+		explorer_wake(MyDatabaseId);
+	wake_wanted = false;
+}
+
+/* See explorer.h. */
+void
+explorer_install_callbacks(void)
+{
+	RegisterXactCallback(finish_transaction, NULL);
+}
+
+PG_FUNCTION_INFO_V1(amoro_meta_wake_explorer);
+PG_FUNCTION_INFO_V1(amoro_meta_explorer_pid);
+
+/* Has the explorer look what is due when the transaction commits. */
+Datum
+amoro_meta_wake_explorer(PG_FUNCTION_ARGS)
+{
+	wake_wanted = AmoroShared != NULL;
+	PG_RETURN_VOID();
+}
+
+/* The process id of the explorer of this database, or null. */
+Datum
+amoro_meta_explorer_pid(PG_FUNCTION_ARGS)
+{
+	pid_t		pid = worker_place_pid(WORKER_EXPLORER, MyDatabaseId);
+
+	if (pid == 0)
+		PG_RETURN_NULL();
+	PG_RETURN_INT32(pid);
+}

@@ -1,0 +1,294 @@
+/*
+ * explorer_call.c
+ *		Calls to the leaders of services: claimed and committed, called, recorded and committed. An attempt of which nothing is
+ *		recorded, because this process has ended, is made again with the same key.
+ */
+#include "explorer/explorer_call.h"
+
+#include "access/htup_details.h"
+#include "catalog/pg_type.h"
+#include "explorer/explorer_record.h"
+#include "explorer/explorer_statement.h"
+#include "guc.h"
+#include "http/http.h"
+#include "lib/ilist.h"
+#include "mb/pg_wchar.h"
+#include "shmem.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+#include "utils/uuid.h"
+
+#define SECOND_US INT64CONST(1000000)
+#define MOST_CALLS 64
+#define SHORTEST_PAUSE_US (SECOND_US / 20)
+#define LONGEST_PAUSE_US (5 * SECOND_US)
+/* Nothing wakes us for a call whose transaction was prepared. */
+#define IDLE_PAUSE_US (60 * SECOND_US)
+/* What is kept of an answer. */
+#define MOST_ANSWER_BYTES (1024 * 1024)
+
+typedef struct Call
+{
+	dlist_node	node;
+	MemoryContext context;
+	int64		call_id;
+	int64		token;
+	HttpRequest request;
+	HttpTransfer *transfer;
+} Call;
+
+static dlist_head calls = DLIST_STATIC_INIT(calls);
+static LeaseTime look_at = 0;
+
+/* See explorer_call.h. */
+void
+calls_look_again(void)
+{
+	look_at = 0;
+}
+
+static void
+free_call(Call *call)
+{
+	dlist_delete(&call->node);
+	if (call->transfer != NULL)
+		http_release(call->transfer);
+	MemoryContextDelete(call->context);
+}
+
+/* See explorer_call.h. */
+void
+calls_abandon(void)
+{
+	while (!dlist_is_empty(&calls))
+		free_call(dlist_head_element(Call, node, &calls));
+	look_at = 0;
+}
+
+static int
+count_calls(void)
+{
+	dlist_iter	iter;
+	int			count = 0;
+
+	dlist_foreach(iter, &calls)
+		count++;
+	return count;
+}
+
+static Datum
+running_calls(void)
+{
+	dlist_iter	iter;
+	int64		ids[MOST_CALLS];
+	int			count = 0;
+
+	dlist_foreach(iter, &calls)
+		ids[count++] = dlist_container(Call, node, iter.cur)->call_id;
+	return statement_int64_array(ids, count);
+}
+
+static void
+forget_running(int64 call_id)
+{
+	dlist_mutable_iter iter;
+
+	dlist_foreach_modify(iter, &calls)
+	{
+		Call	   *call = dlist_container(Call, node, iter.cur);
+
+		if (call->call_id == call_id)
+			free_call(call);
+	}
+}
+
+/*
+ * What the database can keep of an answer: text in its encoding; what is none is shown as ?. Cut off in the middle of a character
+ * nothing is left of it.
+ */
+static char *
+text_of_answer(const HttpAnswer *answer, bool *truncated)
+{
+	size_t		size = Min(answer->size, MOST_ANSWER_BYTES);
+	char	   *text = palloc(size + 1);
+
+	*truncated = answer->size > size;
+	if (answer->size > 0)
+		memcpy(text, answer->body, size);
+	if (*truncated)
+		size = pg_encoding_mbcliplen(PG_UTF8, text, (int) size, (int) size);
+	text[size] = '\0';
+	if (GetDatabaseEncoding() == PG_UTF8 && pg_verify_mbstr(PG_UTF8, text, (int) size, /* noError= */ true) && strlen(text) == size)
+		return text;
+	for (size_t i = 0; i < size; i++)
+	{
+		if (text[i] == '\0' || IS_HIGHBIT_SET(text[i]))
+			text[i] = '?';
+	}
+	return text;
+}
+
+typedef struct Outcome
+{
+	const Call *call;
+	const HttpAnswer *answer;
+	bool		ended;
+} Outcome;
+
+static void
+outcome_work(void *argument)
+{
+	static Statement statement = {
+		"SELECT amoro_meta.record_call($1, $2, $3, $4, $5, $6, $7)", 7, {INT8OID, INT8OID, INT4OID, TEXTOID, BOOLOID, TEXTOID, INT4OID}
+	};
+	Outcome    *outcome = argument;
+	const HttpAnswer *answer = outcome->answer;
+	Datum		values[7];
+	char		nulls[] = "       ";
+	bool		truncated;
+
+	values[0] = Int64GetDatum(outcome->call->call_id);
+	values[1] = Int64GetDatum(outcome->call->token);
+	values[2] = Int32GetDatum(answer->status);
+	values[3] = CStringGetTextDatum(text_of_answer(answer, &truncated));
+	nulls[3] = answer->status == 0 ? 'n' : ' ';
+	values[4] = BoolGetDatum(truncated);
+	values[5] = statement_text_argument(answer->status == 0 ? answer->error : NULL, &nulls[5]);
+	values[6] = Int32GetDatum(answer->retry_after);
+	statement_run(&statement, values, nulls);
+	outcome->ended = statement_bool(0, 1);
+}
+
+/* An attempt has come to its end. What cannot be recorded is made again. */
+static void
+take_outcome(HttpTransfer *transfer)
+{
+	Call	   *call = http_owner(transfer);
+	Outcome		outcome = {.call = call, .answer = http_answer(transfer)};
+	ErrorData  *error = record_transaction(outcome_work, &outcome);
+
+	if (error != NULL)
+		ereport(LOG,
+				(errcode(error->sqlerrcode),
+				 errmsg("amoro_meta could not record the answer to call " INT64_FORMAT ": %s", call->call_id, error->message)));
+	free_call(call);
+	/* a place is free, and what is to be tried again has its time */
+	look_at = error != NULL ? lease_clock_now() + SECOND_US : 0;
+	if (outcome.ended)
+		ConditionVariableBroadcast(&AmoroShared->call_ended);
+}
+
+/* A call from a row of claim_calls. */
+static Call *
+make_call(uint64 row)
+{
+	MemoryContext context = AllocSetContextCreate(TopMemoryContext, "amoro_meta call", ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	Call	   *call = palloc0(sizeof(Call));
+	HttpRequest *request = &call->request;
+	char	   *content_type = statement_text(row, 4, context);
+	bool		isnull;
+
+	call->context = context;
+	call->call_id = DatumGetInt64(statement_column(row, 1, &isnull));
+	call->token = DatumGetInt64(statement_column(row, 7, &isnull));
+	request->method = statement_text(row, 2, context);
+	request->url = statement_text(row, 3, context);
+	request->body = statement_text(row, 5, context);
+	request->headers[0] = psprintf("Idempotency-Key: %s", statement_text(row, 6, context));
+	request->headers[1] = psprintf("Amoro-Leader-Token: " INT64_FORMAT, call->token);
+	request->headers[2] = content_type == NULL ? NULL : psprintf("Content-Type: %s", content_type);
+	request->timeout_ms = Min(DatumGetInt32(statement_column(row, 8, &isnull)), guc_http_timeout);
+	request->take = take_outcome;
+	MemoryContextSwitchTo(old);
+	return call;
+}
+
+typedef struct CallClaim
+{
+	List	   *claimed;		/* in TopMemoryContext */
+	int64		due_ms;			/* -1: none waits */
+} CallClaim;
+
+static void
+claim_work(void *argument)
+{
+	static Statement statement = {"SELECT * FROM amoro_meta.claim_calls($1, $2)", 2, {INT8ARRAYOID, INT4OID}};
+	CallClaim  *claim = argument;
+	Datum		values[2];
+
+	values[0] = running_calls();
+	values[1] = Int32GetDatum(MOST_CALLS - count_calls());
+	statement_run(&statement, values, NULL);
+	for (uint64 i = 0; i < SPI_processed; i++)
+	{
+		Call	   *call = make_call(i);
+		MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
+
+		claim->claimed = lappend(claim->claimed, call);
+		MemoryContextSwitchTo(old);
+	}
+}
+
+/* Begins what is due, now that it is committed that it was begun. */
+static void
+claim_calls(void)
+{
+	CallClaim	claim = {NIL};
+	ErrorData  *error = coordinator_transaction(claim_work, &claim);
+	ListCell   *cell;
+
+	foreach(cell, claim.claimed)
+	{
+		Call	   *call = lfirst(cell);
+
+		if (error != NULL)
+		{
+			MemoryContextDelete(call->context);
+			continue;
+		}
+		forget_running(call->call_id);
+		call->transfer = http_start(&call->request, call);
+		dlist_push_tail(&calls, &call->node);
+	}
+	list_free(claim.claimed);
+	if (error != NULL)
+		ReThrowError(error);
+}
+
+static void
+due_work(void *argument)
+{
+	static Statement statement = {"SELECT amoro_meta.next_call($1)", 1, {INT8ARRAYOID}};
+	CallClaim  *claim = argument;
+	Datum		values[1];
+	Datum		due;
+	bool		isnull;
+
+	values[0] = running_calls();
+	statement_run(&statement, values, NULL);
+	due = statement_column(0, 1, &isnull);
+	claim->due_ms = isnull ? -1 : DatumGetInt64(due);
+}
+
+/* See explorer_call.h. */
+LeaseTime
+calls_advance(void)
+{
+	CallClaim	claim = {NIL};
+	ErrorData  *error;
+	LeaseTime	now = lease_clock_now();
+
+	if (now < look_at)
+		return look_at;
+	claim_calls();
+	/* those that were given up because their time is over */
+	ConditionVariableBroadcast(&AmoroShared->call_ended);
+	error = record_transaction(due_work, &claim);
+	if (error != NULL)
+		ReThrowError(error);
+	/* what waits for a place is looked for when an answer makes one, and who comes to lead wakes us */
+	look_at = now + (claim.due_ms < 0 ? IDLE_PAUSE_US :
+					 Max(SHORTEST_PAUSE_US, Min(claim.due_ms * 1000, LONGEST_PAUSE_US)));
+	return look_at;
+}

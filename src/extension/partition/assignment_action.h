@@ -1,0 +1,32 @@
+/*
+ * assignment_action.h
+ *		What the procedures do that give buckets of services, and slots of databases, to nodes.
+ */
+#ifndef AMORO_META_ASSIGNMENT_ACTION_H
+#define AMORO_META_ASSIGNMENT_ACTION_H
+
+#include "procedure/procedure_machine.h"
+
+/* bucket_action.c */
+extern ActionResult bucket_create(Procedure *procedure);
+extern ActionResult bucket_release(Procedure *procedure);
+extern ActionResult bucket_hand_over(Procedure *procedure);
+extern ActionResult bucket_alter_release(Procedure *procedure);
+extern ActionResult bucket_alter_commit(Procedure *procedure);
+extern ActionResult bucket_drop_mark(Procedure *procedure);
+extern ActionResult bucket_drop_commit(Procedure *procedure);
+/* See object_rolled_back. */
+extern void bucket_unmark(int64 procedure_id, ChangeList *changes);
+
+/* partition_action.c */
+extern ActionResult partition_create(Procedure *procedure);
+extern ActionResult partition_move_release(Procedure *procedure);
+extern ActionResult partition_balance_release(Procedure *procedure);
+extern ActionResult partition_hand_over(Procedure *procedure);
+extern ActionResult partition_alter_release(Procedure *procedure);
+extern ActionResult partition_alter_commit(Procedure *procedure);
+extern ActionResult partition_drop_mark(Procedure *procedure);
+extern ActionResult partition_drop_commit(Procedure *procedure);
+extern void partition_unmark(int64 procedure_id, ChangeList *changes);
+
+#endif							/* AMORO_META_ASSIGNMENT_ACTION_H */
