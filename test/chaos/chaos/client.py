@@ -21,6 +21,10 @@ class Interest:
             self.by_client[client] = keys
             self.keys = tuple(key for keys in self.by_client.values() for key in keys)
 
+    def of_one(self, moment):
+        """The keys of one client, for half a second of each: so that many readers look at the same."""
+        return self.by_client.get(int(moment * 2) % max(len(self.by_client), 1), ())
+
 
 class Client(threading.Thread):
     def __init__(self, number, weights, server, nodes, random, interest, record):

@@ -69,8 +69,9 @@ class Reader:
     def next_key(self):
         if self.random.random() < (0.8 if self.timeout == IMPATIENT else 0.1):
             return self.random.choice(QUIET_KEYS)
-        if self.interest.keys and self.random.random() < 0.7:
-            return self.random.choice(self.interest.keys)
+        keys = self.interest.of_one(history.now()) if self.random.random() < 0.6 else self.interest.keys
+        if keys and self.random.random() < 0.8:
+            return self.random.choice(keys)
         return self.random.choice(self.keys)
 
     async def run(self):
