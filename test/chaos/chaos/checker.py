@@ -178,7 +178,7 @@ class Checker:
             return
         spans = self.spans.get(key, ())
         allowed = self.documents[key].between(max(first, version), max(last, version), spans)
-        if self.state_of(answer) not in allowed:
+        if self.state_of(answer) not in allowed and ('there', answer.get('object_version'), None) not in allowed:
             wider = self.documents[key].between(max(everywhere, version), max(last, version), spans)
             rule = 'switch' if self.state_of(answer) in wider else 'content'
             self.violate(rule, answer['at'], f'answered {self.state_of(answer)}; from version {max(first, version)} to {last} it was {allowed}',
