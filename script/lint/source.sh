@@ -15,6 +15,14 @@ done
 grep -nE '(^|[^A-Za-z_])(strcpy|strcat|sprintf|vsprintf|gets|strtok|alloca)[ ]*\(' $code
 grep -nE '(^|[^A-Za-z_])(atoi|atol|atoll|system|popen|localtime|gmtime)[ ]*\(' $(echo "$code" | grep '^src/')
 grep -nE '\b(TODO|FIXME|XXX|HACK)\b' $sources | grep -v '^script/lint/'
+# Min and Max evaluate the lesser or greater one twice: what they are given does nothing but to look something up.
+perl -ne 'while (/\b(?:Min|Max)(\((?:[^()]++|(?1))*\))/g)
+	{
+		my $given = $1;
+		$given =~ s/\b(?:Min|Max|sizeof|lengthof|strlen|floor|list_length|llast_int|lease_clock_now|own_entry_locked)\b *\(/(/g;
+		print "$ARGV:$.: Min or Max of what $1() returns, which is called twice\n" if $given =~ /\b([a-z_]\w*)\(/;
+	}
+	close ARGV if eof' $(echo "$code" | grep '^src/extension/')
 grep -nE 'PG_VERSION_NUM' $code | grep -v '^src/extension/compat.h:'
 # What CREATE EXTENSION must not do: take over an object that somebody put there before it.
 grep -nE 'CREATE OR REPLACE|(TABLE|SCHEMA|INDEX|SEQUENCE|VIEW|TYPE) IF NOT EXISTS' src/schema/*.sql

@@ -80,7 +80,8 @@ for my $round (1 .. 3)
 nothing_left($server, 'P02');
 $pid = coordinator_pid();
 
-# P09: rows that make no sense. Each is quarantined, whoever waits learns it, the others go on.
+# P09: rows that make no sense. Each is quarantined, whoever waits learns it, the others go on. Nobody wakes the coordinator for them; the first
+# comes when it has just run all its sweeps, and does not wait for the next of these.
 {
 	my $insert = q{INSERT INTO amoro_meta.procedure (procedure_id, kind, state, catalog_name, database_name, object_name, object_id, request_digest,
 		arguments, submitted_by, submitted_at) SELECT amoro_meta.next_id(), 'drop_table', 'submitted', 'lake', 'd', 'x', 1, '', '{"format": 1, "purge": false}',

@@ -119,9 +119,11 @@ read_holders(int64 user_id, StringInfo roles, int64 *version)
 	names = palloc((count + 1) * sizeof(char *));
 	for (uint64 i = 0; i < count; i++)
 	{
+		int64		role_version = DatumGetInt64(value_at(i, 3, &isnull));
+
 		ids[i] = value_at(i, 1, &isnull);
 		names[i] = text_at(i, 2);
-		*version = Max(*version, DatumGetInt64(value_at(i, 3, &isnull)));
+		*version = Max(*version, role_version);
 	}
 	ids[count] = Int64GetDatum(user_id);
 	qsort(names, count, sizeof(char *), compare_names);

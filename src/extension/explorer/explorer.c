@@ -177,10 +177,12 @@ static void
 wait_for_work(LeaseTime next)
 {
 	static uint32 wait_event = 0;
+	int64		left;
 
 	if (wait_event == 0)
 		wait_event = WaitEventExtensionNew("AmoroMetaExplorerMain");
-	if (http_wait(Max(next - lease_clock_now(), 0), wait_event))
+	left = next - lease_clock_now();
+	if (http_wait(Max(left, 0), wait_event))
 	{
 		claim_at = 0;
 		calls_look_again();

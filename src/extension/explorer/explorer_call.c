@@ -198,7 +198,8 @@ make_call(uint64 row)
 	request->headers[0] = psprintf("Idempotency-Key: %s", statement_text(row, 6, context));
 	request->headers[1] = psprintf("Amoro-Leader-Token: " INT64_FORMAT, call->token);
 	request->headers[2] = content_type == NULL ? NULL : psprintf("Content-Type: %s", content_type);
-	request->timeout_ms = Min(DatumGetInt32(statement_column(row, 8, &isnull)), guc_http_timeout);
+	request->timeout_ms = DatumGetInt32(statement_column(row, 8, &isnull));
+	request->timeout_ms = Min(request->timeout_ms, guc_http_timeout);
 	request->take = take_outcome;
 	MemoryContextSwitchTo(old);
 	return call;

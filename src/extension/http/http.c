@@ -298,10 +298,12 @@ http_wait(int64 timeout_us, uint32 wait_event)
 	int			still_running;
 	sigset_t	old;
 	LeaseTime	now = lease_clock_now();
+	int64		given_up_in;
 
 	if (waited_until != 0 && now > waited_until)
 		forgive(now - waited_until);
-	timeout_us = Min(timeout_us, give_up_late(now) - now);
+	given_up_in = give_up_late(now) - now;
+	timeout_us = Min(timeout_us, given_up_in);
 	if (finished_first != NULL)
 		timeout_us = 0;
 	count = http_socket_wait(timeout_us, wait_event, events, lengthof(events), &latch_set);

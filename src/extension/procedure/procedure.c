@@ -56,7 +56,9 @@ earlier(LeaseTime *moment, LeaseTime candidate)
 static LeaseTime
 lease_time_of(TimestampTz when)
 {
-	return lease_clock_now() + Max(when - GetCurrentTimestamp(), 0);
+	TimestampTz now = GetCurrentTimestamp();
+
+	return lease_clock_now() + Max(when - now, 0);
 }
 
 static int64

@@ -109,7 +109,8 @@ find_seat(SeatScan *scan, int32 limit, bool thorough, TaskSeat own, TaskSeat *ta
 	/* the one in which the thread was before, if nobody took it meanwhile */
 	if (own.seat != 0 && own.seat <= limit && take(scan, own.seat, taken))
 		return true;
-	known = Min(highest_seat(scan), limit);
+	known = highest_seat(scan);
+	known = Min(known, limit);
 	sample = thorough ? known : Min(known, SAMPLE);
 	/* every caller begins elsewhere, so that they do not meet */
 	if (take_one_of(scan, 1 + (int32) (pg_prng_uint32(&pg_global_prng_state) % (known - sample + 1)), sample, taken))

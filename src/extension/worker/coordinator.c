@@ -143,6 +143,7 @@ run_cycle(void)
 	LeaseTime	now = lease_clock_now();
 	LeaseTime	next = now + TICK_US;
 	LeaseTime	procedures_next;
+	LeaseTime	sweeps_next;
 
 	stop_point("cycle");
 	if (!prepare_cycle(&next))
@@ -153,7 +154,9 @@ run_cycle(void)
 	if (procedures_next != 0)
 		next = Min(next, procedures_next);
 
-	next = Min(next, sweep_run_due());
+	/* Min() evaluates what it is given twice */
+	sweeps_next = sweep_run_due();
+	next = Min(next, sweeps_next);
 
 	now = lease_clock_now();
 	if (now >= housekeeping_at || housekeeping_at > now + HOUSEKEEPING_US)
@@ -191,10 +194,11 @@ guarded_cycle(bool *wakeable)
 	MemoryContextSwitchTo(cycle_context);
 	PG_TRY();
 	{
-		LeaseTime	next = run_cycle();
+		int64		left = run_cycle();
 
 		coordinator_entry_count_cycle();
-		delay = Max(next - lease_clock_now(), 0);
+		left -= lease_clock_now();
+		delay = Max(left, 0);
 	}
 	PG_CATCH();
 	{
