@@ -25,7 +25,7 @@ sub detail { return query(q{SELECT coalesce(max(detail), '') FROM node_status WH
 sub chunks_since
 {
 	my ($position, $kind) = @_;
-	return map { $_ eq 'NULL' ? '' : $_ =~ s/'//gr } $server->log_text($position) =~ /parameters: \$1 = '$kind', \$2 = (NULL|'-?\d+'), /g;
+	return map { $_ eq 'NULL' ? '' : $_ =~ s/'//gr } $server->log_text($position) =~ /[Pp]arameters: \$1 = '$kind', \$2 = (NULL|'-?\d+'), /g;
 }
 
 create_lake($server, 't');
