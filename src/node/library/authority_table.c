@@ -159,6 +159,19 @@ amoro_scope_is_valid(const AmoroScope *scope)
 	return !is_given(scope->database_name) || is_given(scope->catalog_name);
 }
 
+/* As amoro_meta.privilege_kinds() has it. */
+bool
+amoro_privilege_fits(AmoroPrivilege privilege, const AmoroScope *scope)
+{
+	if (privilege <= AMORO_PRIVILEGE_DROP)
+		return !is_given(scope->path);
+	if (privilege <= AMORO_PRIVILEGE_WRITE_SCHEMA)
+		return !is_given(scope->table_name);
+	if (privilege == AMORO_PRIVILEGE_MANAGE_DATABASE)
+		return !is_given(scope->database_name);
+	return (unsigned) privilege < AMORO_PRIVILEGE_COUNT && !is_given(scope->catalog_name);
+}
+
 bool
 authority_table_allows(const void *block, AmoroPrivilege privilege, const AmoroScope *scope)
 {

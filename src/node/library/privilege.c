@@ -53,24 +53,6 @@ amoro_privilege_parse(const char *name, AmoroPrivilege *privilege)
 	return false;
 }
 
-/* As amoro_meta.privilege_kinds() has it. */
-bool
-amoro_privilege_fits(AmoroPrivilege privilege, const AmoroScope *scope)
-{
-	bool		table = scope->table_name != NULL && scope->table_name[0] != '\0';
-	bool		path = scope->path != NULL && scope->path[0] != '\0';
-	bool		database = scope->database_name != NULL && scope->database_name[0] != '\0';
-	bool		catalog = scope->catalog_name != NULL && scope->catalog_name[0] != '\0';
-
-	if (privilege <= AMORO_PRIVILEGE_DROP)
-		return !path;
-	if (privilege <= AMORO_PRIVILEGE_WRITE_SCHEMA)
-		return !table;
-	if (privilege == AMORO_PRIVILEGE_MANAGE_DATABASE)
-		return !database;
-	return (unsigned) privilege < AMORO_PRIVILEGE_COUNT && !catalog;
-}
-
 AmoroResult
 amoro_privilege_allowed(const AmoroEntry *entry, AmoroPrivilege privilege, const AmoroScope *scope)
 {
