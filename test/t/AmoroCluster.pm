@@ -54,6 +54,20 @@ sub poll
 	}
 }
 
+# As in PostgreSQL::Test::Cluster. A server that is starting again refuses psql, which may be gone before all of the statement
+# was written to it: that, too, is a connection that failed (2, as psql says it), and no reason to end the test.
+sub psql
+{
+	my ($self, $database, $statement, %options) = @_;
+	my ($stdout, $stderr) = ('', '');
+	$options{stdout} //= \$stdout;
+	$options{stderr} //= \$stderr;
+	my $code = eval { $self->SUPER::psql($database, $statement, %options) };
+	die $@ if $@ && ($@ !~ /Broken pipe/ || $options{on_error_die});
+	$code = 2 if $@;
+	return wantarray ? ($code, ${ $options{stdout} }, ${ $options{stderr} }) : $code;
+}
+
 # The row of amoro_stat_coordinator of a database as a hash, seen from any database that has the extension.
 sub coordinator
 {
