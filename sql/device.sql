@@ -96,6 +96,13 @@ SELECT 'enable_seqscan=off' = ANY (proconfig) FROM pg_proc WHERE proname = 'meta
 RESET enable_seqscan;
 RESET plan_cache_mode;
 
+-- texts of definitions are kept within a statement: of as many as have one place, of alike and of large ones, each has its own
+CALL pg_temp.run($$create_devices('lake', 'db', (SELECT jsonb_agg(jsonb_build_object('path', format('root.many.t%s', n), 'measurements',
+	(SELECT jsonb_agg(jsonb_build_object('name', format('m%s_%s', n % 200, m), 'type', 'INT32')) FROM generate_series(1, CASE WHEN n > 390 THEN 60 ELSE 2 END) m)))
+	FROM generate_series(1, 400) n))$$);
+SELECT count(*), count(DISTINCT d.definition), count(*) FILTER (WHERE (c.document::json->'measurements')::text <> (d.definition->'measurements')::text) AS wrong
+FROM metadata_snapshot_chunk('device', max_rows => 10000) c JOIN devices d ON d.device_path = c.object_name WHERE d.device_path ~ 'many';
+
 -- a database with devices in it
 SELECT pg_temp.attempt($$SELECT drop_database('lake', 'db')$$) ~ '^2BP01 .* It has the device "root.';
 CALL pg_temp.run($$drop_database('lake', 'db', cascade => true)$$);

@@ -321,8 +321,10 @@ CREATE VIEW amoro_meta.device_state AS
 	FROM amoro_meta.catalog c JOIN amoro_meta.database d ON d.catalog_id = c.catalog_id
 		JOIN amoro_meta.device v ON v.database_id = d.database_id
 		LEFT JOIN amoro_meta.template t ON t.template_id = v.template_id
+		-- without EXISTS, which is evaluated once, the table is opened to be read for each device, though it is empty nearly always
 		LEFT JOIN LATERAL (SELECT m.state, m.procedure_id FROM amoro_meta.device_pattern m
-			WHERE m.database_id = v.database_id AND amoro_meta.device_paths_overlap(m.pattern, v.device_path) LIMIT 1) p ON true;
+			WHERE EXISTS (SELECT FROM amoro_meta.device_pattern)
+				AND m.database_id = v.database_id AND amoro_meta.device_paths_overlap(m.pattern, v.device_path) LIMIT 1) p ON true;
 COMMENT ON VIEW amoro_meta.device_state IS 'devices with the template that is active on each, and the marker that its readers see';
 
 CREATE VIEW devices AS

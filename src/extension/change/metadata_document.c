@@ -6,6 +6,7 @@
 #include "postgres.h"
 
 #include "change/document_text.h"
+#include "change/element_text.h"
 #include "fmgr.h"
 #include "utils/builtins.h"
 #include "utils/numeric.h"
@@ -58,36 +59,20 @@ amoro_meta_table_document(PG_FUNCTION_ARGS)
 }
 
 /* The array of measurements in a definition; NULL: there is none. */
-static JsonbContainer *
+static JsonbValue *
 measurements_of(FunctionCallInfo fcinfo, int argument, JsonbValue *space)
 {
 	JsonbValue *measurements = member_of(fcinfo, argument, "measurements", space);
 
 	if (measurements == NULL || measurements->type != jbvBinary || !JsonContainerIsArray(measurements->val.binary.data))
 		return NULL;
-	return measurements->val.binary.data;
+	return measurements;
 }
 
 static int
-count_of(const JsonbContainer *array)
+count_of(const JsonbValue *array)
 {
-	return array != NULL ? (int) JsonContainerSize(array) : 0;
-}
-
-/* What is between the brackets of an array, after what is there already. */
-static void
-put_elements(StringInfo out, JsonbContainer *array, bool first)
-{
-	StringInfoData text;
-
-	if (count_of(array) == 0)
-		return;
-	initStringInfo(&text);
-	JsonbToCString(&text, array, 0);
-	if (!first)
-		appendStringInfoString(out, ", ");
-	appendBinaryStringInfo(out, text.data + 1, text.len - 2);
-	pfree(text.data);
+	return array != NULL ? (int) JsonContainerSize(array->val.binary.data) : 0;
 }
 
 /*
@@ -99,8 +84,8 @@ amoro_meta_device_document(PG_FUNCTION_ARGS)
 {
 	StringInfoData out;
 	JsonbValue	space[3];
-	JsonbContainer *own = measurements_of(fcinfo, 5, &space[0]);
-	JsonbContainer *of_template = measurements_of(fcinfo, 8, &space[1]);
+	JsonbValue *own = measurements_of(fcinfo, 5, &space[0]);
+	JsonbValue *of_template = measurements_of(fcinfo, 8, &space[1]);
 	JsonbValue *aligned = member_of(fcinfo, 5, "aligned", &space[2]);
 
 	initStringInfo(&out);
@@ -119,8 +104,12 @@ amoro_meta_device_document(PG_FUNCTION_ARGS)
 	appendStringInfo(&out, "%d", count_of(own) + count_of(of_template));
 	document_put_name(&out, "measurements");
 	appendStringInfoChar(&out, '[');
-	put_elements(&out, own, true);
-	put_elements(&out, of_template, count_of(own) == 0);
+	if (count_of(own) > 0)
+		element_text_put(&out, own, fcinfo->flinfo);
+	if (count_of(own) > 0 && count_of(of_template) > 0)
+		appendStringInfoString(&out, ", ");
+	if (count_of(of_template) > 0)
+		element_text_put(&out, of_template, fcinfo->flinfo);
 	appendStringInfoString(&out, "]}");
 	PG_RETURN_TEXT_P(cstring_to_text_with_len(out.data, out.len));
 }

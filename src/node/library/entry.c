@@ -11,6 +11,8 @@
 
 /* What malloc adds to an allocation: its header, and on average half of its rounding to 16 bytes. */
 #define ALLOCATOR_OVERHEAD 16
+/* The same in every process, so that all nodes give a document the same tag. */
+#define DIGEST_SEED UINT64_C(0xcbf29ce484222325)
 
 static inline size_t
 names_size(const AmoroEntry *entry)
@@ -70,17 +72,6 @@ entry_create_unknown(AmoroCacheKind kind, const KeyParts *key)
 	return entry;
 }
 
-/* FNV-1a: the same in every process, so that all nodes give a document the same tag. */
-static uint64_t
-document_digest(const char *document, size_t size)
-{
-	uint64_t	digest = UINT64_C(0xcbf29ce484222325);
-
-	for (size_t i = 0; i < size; i++)
-		digest = (digest ^ (unsigned char) document[i]) * UINT64_C(0x100000001b3);
-	return digest;
-}
-
 AmoroEntry *
 entry_create(AmoroCacheKind kind, const KeyParts *key, const char *document, size_t size, int64_t version)
 {
@@ -96,7 +87,7 @@ entry_create(AmoroCacheKind kind, const KeyParts *key, const char *document, siz
 	if (entry != NULL)
 	{
 		entry->version = version;
-		entry->digest = document_digest(document, size);
+		entry->digest = key_hash_text(DIGEST_SEED, document, size);
 		fill(entry, key, document, table);
 	}
 	free(table);

@@ -6,6 +6,7 @@
 #ifndef AMORO_KEY_H
 #define AMORO_KEY_H
 
+#include <endian.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -57,7 +58,7 @@ key_tail(const char *text, size_t size)
 		return size == 0 ? 0 : (uint64_t) bytes[0] << 16 | (uint64_t) bytes[size / 2] << 8 | bytes[size - 1];
 	memcpy(&head, text, sizeof(head));
 	memcpy(&tail, text + size - sizeof(tail), sizeof(tail));
-	return (uint64_t) head << 32 | tail;
+	return (uint64_t) le32toh(head) << 32 | le32toh(tail);
 }
 
 /* KeyParts.hash of the listings of a database. */
@@ -67,7 +68,7 @@ key_listing_hash(uint64_t database_hash)
 	return key_mix(database_hash ^ UINT64_C(0x589965cc75374cc3), UINT64_C(0x1d8e4e27c47d124f));
 }
 
-/* Goes on with a hash, or begins one from any number. */
+/* Goes on with a hash, or begins one from any number; the same on every machine. */
 static inline uint64_t
 key_hash_text(uint64_t hash, const char *text, size_t size)
 {
@@ -78,7 +79,7 @@ key_hash_text(uint64_t hash, const char *text, size_t size)
 	while (size >= sizeof(word))
 	{
 		memcpy(&word, text, sizeof(word));
-		hash = key_mix(hash ^ word, odd);
+		hash = key_mix(hash ^ le64toh(word), odd);
 		text += sizeof(word);
 		size -= sizeof(word);
 	}
