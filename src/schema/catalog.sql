@@ -113,7 +113,6 @@ CREATE FUNCTION drop_catalog(catalog_name text) RETURNS void
 	AS $$
 DECLARE
 	target record;
-	other_procedure_id bigint;
 BEGIN
 	PERFORM amoro_meta.check_name('catalog_name', catalog_name);
 	PERFORM amoro_meta.require_read_committed('drop a catalog');
@@ -122,11 +121,7 @@ BEGIN
 	IF NOT FOUND THEN
 		RAISE EXCEPTION 'catalog "%" does not exist', catalog_name USING ERRCODE = 'undefined_object';
 	END IF;
-	SELECT min(q.procedure_id) INTO other_procedure_id FROM amoro_meta.procedure_claim q
-		WHERE q.catalog_name = drop_catalog.catalog_name;
-	IF other_procedure_id IS NOT NULL THEN
-		PERFORM amoro_meta.raise_in_transition('catalog', amoro_meta.quoted_name(catalog_name), other_procedure_id);
-	END IF;
+	PERFORM amoro_meta.refuse_procedures_below(catalog_name);
 	IF EXISTS (SELECT FROM amoro_meta.database d WHERE d.catalog_id = target.catalog_id) THEN
 		RAISE EXCEPTION 'catalog "%" is not empty', catalog_name USING ERRCODE = 'dependent_objects_still_exist',
 			DETAIL = (SELECT format('It has the database "%s".', min(d.database_name)) FROM amoro_meta.database d

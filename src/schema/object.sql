@@ -189,33 +189,6 @@ COMMENT ON FUNCTION create_database(text, text, jsonb, uuid, interval) IS
 	'Errors: 42704 no such catalog, 42710 there is one, AM401 a procedure works on it, AM005, 0A000, 22004, 22023, 25006';
 REVOKE ALL ON FUNCTION create_database(text, text, jsonb, uuid, interval) FROM PUBLIC;
 
--- Claims below a database have its names; those of nodes, users and the like do not.
-CREATE FUNCTION amoro_meta.procedure_below(catalog_name text, database_name text) RETURNS bigint
-	LANGUAGE sql VOLATILE
-	SET search_path = pg_catalog, pg_temp
-	AS $$
-	SELECT min(q.procedure_id) FROM amoro_meta.procedure_claim q
-	WHERE q.object_kind IN ('table', 'device', 'device pattern', 'template', 'partition', 'ttl') AND q.catalog_name = procedure_below.catalog_name
-		AND q.database_name = procedure_below.database_name
-	$$;
-COMMENT ON FUNCTION amoro_meta.procedure_below(text, text) IS 'a procedure that works on something in the database, or null';
-REVOKE ALL ON FUNCTION amoro_meta.procedure_below(text, text) FROM PUBLIC;
-
-CREATE FUNCTION amoro_meta.refuse_procedures_below(catalog_name text, database_name text) RETURNS void
-	LANGUAGE plpgsql VOLATILE
-	SET search_path = pg_catalog, pg_temp
-	AS $$
-DECLARE
-	other_procedure_id bigint := amoro_meta.procedure_below(catalog_name, database_name);
-BEGIN
-	IF other_procedure_id IS NOT NULL THEN
-		PERFORM amoro_meta.raise_in_transition('database', amoro_meta.quoted_name(catalog_name, database_name), other_procedure_id);
-	END IF;
-END;
-$$;
-COMMENT ON FUNCTION amoro_meta.refuse_procedures_below(text, text) IS 'raises AM401 when a procedure works on something in the database';
-REVOKE ALL ON FUNCTION amoro_meta.refuse_procedures_below(text, text) FROM PUBLIC;
-
 CREATE FUNCTION amoro_meta.require_empty_database(database_id bigint, catalog_name text, database_name text) RETURNS void
 	LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
 	AS 'MODULE_PATHNAME', 'amoro_meta_require_empty_database';

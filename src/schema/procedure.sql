@@ -195,7 +195,7 @@ $$;
 COMMENT ON FUNCTION amoro_meta.raise_in_transition(text, text, bigint) IS 'raises AM401 and says which procedure is in the way';
 REVOKE ALL ON FUNCTION amoro_meta.raise_in_transition(text, text, bigint) FROM PUBLIC;
 
--- Waits for a transaction that has claimed the name and is still open. The later of two is refused by the primary key.
+-- Waits for a transaction that has claimed the name and is still open. The later of two is refused by the unique index.
 CREATE FUNCTION amoro_meta.claim_name(procedure_id bigint, object_kind text, catalog_name text, database_name text, object_name text)
 	RETURNS void
 	LANGUAGE plpgsql VOLATILE
@@ -227,6 +227,37 @@ $$;
 COMMENT ON FUNCTION amoro_meta.claim_name(bigint, text, text, text, text) IS
 	'claims a name for a procedure until it ends; raises AM401 when another procedure has it';
 REVOKE ALL ON FUNCTION amoro_meta.claim_name(bigint, text, text, text, text) FROM PUBLIC;
+
+-- Only of these kinds are a claim's names those of a catalog and a database; a user or a service may have the name of a catalog.
+CREATE FUNCTION amoro_meta.procedure_below(catalog_name text, database_name text DEFAULT NULL) RETURNS bigint
+	LANGUAGE sql VOLATILE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+	SELECT min(q.procedure_id) FROM amoro_meta.procedure_claim q
+	WHERE q.object_kind IN ('database', 'table', 'device', 'device pattern', 'template', 'partition', 'ttl')
+		AND q.catalog_name = procedure_below.catalog_name
+		AND (procedure_below.database_name IS NULL OR (q.database_name = procedure_below.database_name AND q.object_kind <> 'database'))
+	$$;
+COMMENT ON FUNCTION amoro_meta.procedure_below(text, text) IS
+	'a procedure that works on something in the database, or (without one) in the catalog, or null';
+REVOKE ALL ON FUNCTION amoro_meta.procedure_below(text, text) FROM PUBLIC;
+
+CREATE FUNCTION amoro_meta.refuse_procedures_below(catalog_name text, database_name text DEFAULT NULL) RETURNS void
+	LANGUAGE plpgsql VOLATILE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	other_procedure_id bigint := amoro_meta.procedure_below(catalog_name, database_name);
+BEGIN
+	IF other_procedure_id IS NOT NULL THEN
+		PERFORM amoro_meta.raise_in_transition(CASE WHEN database_name IS NULL THEN 'catalog' ELSE 'database' END,
+			amoro_meta.quoted_name(catalog_name, database_name), other_procedure_id);
+	END IF;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.refuse_procedures_below(text, text) IS
+	'raises AM401 when a procedure works on something in the database, or (without one) in the catalog';
+REVOKE ALL ON FUNCTION amoro_meta.refuse_procedures_below(text, text) FROM PUBLIC;
 
 CREATE FUNCTION amoro_meta.set_procedure_object(procedure_id bigint, object_id bigint, arguments jsonb) RETURNS bigint
 	LANGUAGE plpgsql VOLATILE
