@@ -1,4 +1,31 @@
-/* What functions of many parts do with their arguments. */
+/* What functions of many parts do with their arguments, and how they show them. */
+
+CREATE FUNCTION amoro_meta.check_name(argument text, name text) RETURNS void
+	LANGUAGE c STABLE PARALLEL SAFE
+	AS 'MODULE_PATHNAME', 'amoro_meta_check_name';
+COMMENT ON FUNCTION amoro_meta.check_name(text, text) IS
+	'raises 22004 for null, and 22023 unless the name has 1 to 255 characters and no control characters';
+REVOKE ALL ON FUNCTION amoro_meta.check_name(text, text) FROM PUBLIC;
+
+CREATE FUNCTION amoro_meta.check_properties(argument text, properties jsonb) RETURNS void
+	LANGUAGE c STABLE PARALLEL SAFE
+	AS 'MODULE_PATHNAME', 'amoro_meta_check_properties';
+COMMENT ON FUNCTION amoro_meta.check_properties(text, jsonb) IS
+	'raises 22004 for null, and 22023 unless the properties are an object of strings';
+REVOKE ALL ON FUNCTION amoro_meta.check_properties(text, jsonb) FROM PUBLIC;
+
+CREATE FUNCTION amoro_meta.check_not_null(argument text, given boolean) RETURNS void
+	LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+BEGIN
+	IF given IS NOT TRUE THEN
+		RAISE EXCEPTION '% must not be null', argument USING ERRCODE = 'null_value_not_allowed';
+	END IF;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.check_not_null(text, boolean) IS 'raises 22004 unless the argument of that name was given';
+REVOKE ALL ON FUNCTION amoro_meta.check_not_null(text, boolean) FROM PUBLIC;
 
 CREATE FUNCTION amoro_meta.shown_text(value text) RETURNS text
 	LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -13,6 +40,13 @@ CREATE FUNCTION amoro_meta.printable_text(value text, longest integer) RETURNS t
 COMMENT ON FUNCTION amoro_meta.printable_text(text, integer) IS
 	'the first characters of a text that somebody else wrote, with ? for control characters other than newlines and tabs';
 REVOKE ALL ON FUNCTION amoro_meta.printable_text(text, integer) FROM PUBLIC;
+
+CREATE FUNCTION amoro_meta.quoted_name(VARIADIC parts text[]) RETURNS text
+	LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$SELECT string_agg(format('"%s"', p.part), '.' ORDER BY p.ordinal) FROM unnest(parts) WITH ORDINALITY p (part, ordinal) WHERE p.part <> ''$$;
+COMMENT ON FUNCTION amoro_meta.quoted_name(text[]) IS 'the name of an object, for messages; empty parts are left out';
+REVOKE ALL ON FUNCTION amoro_meta.quoted_name(text[]) FROM PUBLIC;
 
 -- For those who lock a row and then look for references to it: a snapshot from before the lock would not show them.
 CREATE FUNCTION amoro_meta.require_read_committed(act text) RETURNS void

@@ -90,33 +90,6 @@ CREATE FUNCTION amoro_meta.wake_coordinator_at_commit() RETURNS void
 COMMENT ON FUNCTION amoro_meta.wake_coordinator_at_commit() IS 'the end of this transaction wakes the coordinator';
 REVOKE ALL ON FUNCTION amoro_meta.wake_coordinator_at_commit() FROM PUBLIC;
 
-CREATE FUNCTION amoro_meta.check_name(argument text, name text) RETURNS void
-	LANGUAGE c STABLE PARALLEL SAFE
-	AS 'MODULE_PATHNAME', 'amoro_meta_check_name';
-COMMENT ON FUNCTION amoro_meta.check_name(text, text) IS
-	'raises 22004 for null, and 22023 unless the name has 1 to 255 characters and no control characters';
-REVOKE ALL ON FUNCTION amoro_meta.check_name(text, text) FROM PUBLIC;
-
-CREATE FUNCTION amoro_meta.check_properties(argument text, properties jsonb) RETURNS void
-	LANGUAGE c STABLE PARALLEL SAFE
-	AS 'MODULE_PATHNAME', 'amoro_meta_check_properties';
-COMMENT ON FUNCTION amoro_meta.check_properties(text, jsonb) IS
-	'raises 22004 for null, and 22023 unless the properties are an object of strings';
-REVOKE ALL ON FUNCTION amoro_meta.check_properties(text, jsonb) FROM PUBLIC;
-
-CREATE FUNCTION amoro_meta.check_not_null(argument text, given boolean) RETURNS void
-	LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
-	SET search_path = pg_catalog, pg_temp
-	AS $$
-BEGIN
-	IF given IS NOT TRUE THEN
-		RAISE EXCEPTION '% must not be null', argument USING ERRCODE = 'null_value_not_allowed';
-	END IF;
-END;
-$$;
-COMMENT ON FUNCTION amoro_meta.check_not_null(text, boolean) IS 'raises 22004 unless the argument of that name was given';
-REVOKE ALL ON FUNCTION amoro_meta.check_not_null(text, boolean) FROM PUBLIC;
-
 CREATE FUNCTION amoro_meta.check_timeout(timeout interval) RETURNS void
 	LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
 	SET search_path = pg_catalog, pg_temp
@@ -170,13 +143,6 @@ $$;
 COMMENT ON FUNCTION amoro_meta.begin_procedure(text, text, text, text, jsonb, uuid, interval) IS
 	'inserts the row of a procedure, or finds the one of an earlier call with the same request_id (known). Errors: 22023, 25006, AM005';
 REVOKE ALL ON FUNCTION amoro_meta.begin_procedure(text, text, text, text, jsonb, uuid, interval) FROM PUBLIC;
-
-CREATE FUNCTION amoro_meta.quoted_name(VARIADIC parts text[]) RETURNS text
-	LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-	SET search_path = pg_catalog, pg_temp
-	AS $$SELECT string_agg(format('"%s"', p.part), '.' ORDER BY p.ordinal) FROM unnest(parts) WITH ORDINALITY p (part, ordinal) WHERE p.part <> ''$$;
-COMMENT ON FUNCTION amoro_meta.quoted_name(text[]) IS 'the name of an object, for messages; empty parts are left out';
-REVOKE ALL ON FUNCTION amoro_meta.quoted_name(text[]) FROM PUBLIC;
 
 CREATE FUNCTION amoro_meta.raise_in_transition(object_kind text, name text, other_procedure_id bigint) RETURNS void
 	LANGUAGE plpgsql VOLATILE
