@@ -27,6 +27,21 @@ $$;
 COMMENT ON FUNCTION amoro_meta.check_not_null(text, boolean) IS 'raises 22004 unless the argument of that name was given';
 REVOKE ALL ON FUNCTION amoro_meta.check_not_null(text, boolean) FROM PUBLIC;
 
+CREATE FUNCTION amoro_meta.check_count(argument text, given integer, most integer, rule text) RETURNS void
+	LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+BEGIN
+	PERFORM amoro_meta.check_not_null(argument, given IS NOT NULL);
+	IF given NOT BETWEEN 1 AND most THEN
+		RAISE EXCEPTION '% is out of range: %', argument, given USING ERRCODE = 'invalid_parameter_value', HINT = rule;
+	END IF;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.check_count(text, integer, integer, text) IS
+	'raises 22004 for null, and 22023 with the rule as its hint unless the number is from 1 to most';
+REVOKE ALL ON FUNCTION amoro_meta.check_count(text, integer, integer, text) FROM PUBLIC;
+
 CREATE FUNCTION amoro_meta.shown_text(value text) RETURNS text
 	LANGUAGE sql IMMUTABLE PARALLEL SAFE
 	SET search_path = pg_catalog, pg_temp

@@ -178,15 +178,10 @@ CREATE FUNCTION amoro_meta.lock_principal(principal_kind text, name text) RETURN
 	AS $$
 DECLARE
 	found_id bigint;
-	other_procedure_id bigint;
 BEGIN
 	SELECT p.principal_id INTO found_id FROM amoro_meta.principal p
 		WHERE p.principal_name = name AND p.principal_kind = coalesce(lock_principal.principal_kind, p.principal_kind) FOR KEY SHARE;
-	SELECT q.procedure_id INTO other_procedure_id FROM amoro_meta.procedure_claim q
-		WHERE q.object_kind = 'principal' AND q.catalog_name = name;
-	IF FOUND THEN
-		PERFORM amoro_meta.raise_in_transition('principal', amoro_meta.quoted_name(name), other_procedure_id);
-	END IF;
+	PERFORM amoro_meta.refuse_claimed_name('principal', name, '', '');
 	PERFORM amoro_meta.require_principal(found_id, principal_kind, name);
 	RETURN found_id;
 END;

@@ -234,7 +234,7 @@ BEGIN
 				interval '0.1 s' * least(pow(2, least(c.attempts - 1, 10)), 100) * (0.75 + random() / 2)) END
 		WHERE c.call_id = record_call.call_id;
 	IF new_state = 'answered' AND status < 300 AND call.process_id IS NOT NULL THEN
-		PERFORM amoro_meta.end_cancelled_process(call.process_id, coalesce(call.body::json->>'reason', format('cancelled by %s', call.requested_by)));
+		PERFORM amoro_meta.end_running_process(call.process_id, 'CANCELED', coalesce(call.body::json->>'reason', format('cancelled by %s', call.requested_by)));
 	END IF;
 	RETURN new_state <> 'waiting';
 END;

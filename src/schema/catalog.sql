@@ -21,9 +21,7 @@ CREATE FUNCTION amoro_meta.check_configuration(argument text, configuration json
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 BEGIN
-	IF configuration IS NULL THEN
-		RAISE EXCEPTION '% must not be null', argument USING ERRCODE = 'null_value_not_allowed';
-	END IF;
+	PERFORM amoro_meta.check_not_null(argument, configuration IS NOT NULL);
 	IF jsonb_typeof(configuration) <> 'object' OR pg_column_size(configuration) > 1024 * 1024 THEN
 		RAISE EXCEPTION '% is not an object of at most 1 MB', argument USING ERRCODE = 'invalid_parameter_value';
 	END IF;
@@ -130,7 +128,7 @@ BEGIN
 	END IF;
 	PERFORM amoro_meta.forget_listing(target.catalog_id);
 	-- on tables that were never listed
-	PERFORM amoro_meta.close_table_process(p.process_id, 'the catalog was dropped') FROM amoro_meta.process p
+	PERFORM amoro_meta.end_running_process(p.process_id, 'CLOSED', 'the catalog was dropped') FROM amoro_meta.process p
 		WHERE p.catalog_name = drop_catalog.catalog_name AND p.ended_at IS NULL;
 	PERFORM amoro_meta.drop_blockers(catalog_name);
 	DELETE FROM amoro_meta.catalog c WHERE c.catalog_id = target.catalog_id;

@@ -25,18 +25,12 @@ CREATE FUNCTION amoro_meta.lock_parent_database(catalog_name text, database_name
 	AS $$
 DECLARE
 	found_database_id bigint;
-	other_procedure_id bigint;
 BEGIN
 	SELECT d.database_id INTO found_database_id
 		FROM amoro_meta.database d JOIN amoro_meta.catalog c USING (catalog_id)
 		WHERE c.catalog_name = lock_parent_database.catalog_name AND d.database_name = lock_parent_database.database_name
 		FOR KEY SHARE OF d;
-	SELECT q.procedure_id INTO other_procedure_id FROM amoro_meta.procedure_claim q
-		WHERE q.object_kind = 'database' AND q.catalog_name = lock_parent_database.catalog_name
-			AND q.database_name = lock_parent_database.database_name;
-	IF FOUND THEN
-		PERFORM amoro_meta.raise_in_transition('database', amoro_meta.quoted_name(catalog_name, database_name), other_procedure_id);
-	END IF;
+	PERFORM amoro_meta.refuse_claimed_name('database', catalog_name, database_name, '');
 	RETURN found_database_id;
 END;
 $$;
@@ -61,6 +55,27 @@ $$;
 COMMENT ON FUNCTION amoro_meta.require_database(bigint, text, text) IS 'raises 42704 unless the database was found';
 REVOKE ALL ON FUNCTION amoro_meta.require_database(bigint, text, text) FROM PUBLIC;
 
+CREATE FUNCTION amoro_meta.require_parent_database(catalog_name text, database_name text) RETURNS bigint
+	LANGUAGE plpgsql VOLATILE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	parent bigint := amoro_meta.lock_parent_database(catalog_name, database_name);
+BEGIN
+	PERFORM amoro_meta.require_database(parent, catalog_name, database_name);
+	RETURN parent;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.require_parent_database(text, text) IS 'lock_parent_database for one that must be there: raises 42704 as well';
+REVOKE ALL ON FUNCTION amoro_meta.require_parent_database(text, text) FROM PUBLIC;
+
+CREATE FUNCTION amoro_meta.check_database_names(catalog_name text, database_name text) RETURNS void
+	LANGUAGE sql STABLE
+	SET search_path = pg_catalog, pg_temp
+	AS $$SELECT amoro_meta.check_name('catalog_name', catalog_name), amoro_meta.check_name('database_name', database_name)$$;
+COMMENT ON FUNCTION amoro_meta.check_database_names(text, text) IS 'raises 22004 or 22023 unless both are names';
+REVOKE ALL ON FUNCTION amoro_meta.check_database_names(text, text) FROM PUBLIC;
+
 CREATE FUNCTION create_database(catalog_name text, database_name text, properties jsonb DEFAULT '{}', request_id uuid DEFAULT NULL,
 								timeout interval DEFAULT NULL) RETURNS bigint
 	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
@@ -70,7 +85,7 @@ DECLARE
 	submission record;
 	parent record;
 BEGIN
-	PERFORM amoro_meta.check_name('catalog_name', catalog_name), amoro_meta.check_name('database_name', database_name),
+	PERFORM amoro_meta.check_database_names(catalog_name, database_name),
 		amoro_meta.check_properties('properties', properties);
 	SELECT * INTO submission FROM amoro_meta.begin_procedure('create_database', catalog_name, database_name, NULL,
 		jsonb_build_array(catalog_name, database_name, properties), request_id, timeout);
@@ -117,7 +132,7 @@ DECLARE
 	submission record;
 	target bigint;
 BEGIN
-	PERFORM amoro_meta.check_name('catalog_name', catalog_name), amoro_meta.check_name('database_name', database_name),
+	PERFORM amoro_meta.check_database_names(catalog_name, database_name),
 		amoro_meta.check_not_null('cascade', cascade IS NOT NULL);
 	SELECT * INTO submission FROM amoro_meta.begin_procedure('drop_database', catalog_name, database_name, NULL,
 		jsonb_build_array(catalog_name, database_name, cascade), request_id, timeout);

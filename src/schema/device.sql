@@ -60,6 +60,21 @@ COMMENT ON FUNCTION amoro_meta.device_list(jsonb) IS
 	'a list of devices, each a schema with its path, as a list of path and definition, both canonical. Errors: 22023 with the path';
 REVOKE ALL ON FUNCTION amoro_meta.device_list(jsonb) FROM PUBLIC;
 
+CREATE FUNCTION amoro_meta.refuse_repeated_path(paths text[]) RETURNS void
+	LANGUAGE plpgsql IMMUTABLE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	twice text := (SELECT p.path FROM unnest(paths) p (path) GROUP BY p.path HAVING count(*) > 1 LIMIT 1);
+BEGIN
+	IF twice IS NOT NULL THEN
+		RAISE EXCEPTION 'device "%" is in the list twice', twice USING ERRCODE = 'invalid_parameter_value';
+	END IF;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.refuse_repeated_path(text[]) IS 'raises 22023 when a canonical path is among these more than once';
+REVOKE ALL ON FUNCTION amoro_meta.refuse_repeated_path(text[]) FROM PUBLIC;
+
 -- Who works on a pattern is in the way of all that match it, and the other way round. Two that do not see each other yet
 -- both get their claims; the steps look at the markers, and the later one is rolled back.
 CREATE FUNCTION amoro_meta.claim_devices(procedure_id bigint, catalog_name text, database_name text, paths text[]) RETURNS void
@@ -96,20 +111,15 @@ DECLARE
 	parent bigint;
 	paths text[] := ARRAY(SELECT e->>'path' FROM jsonb_array_elements(devices) e);
 	known text[];
-	twice text;
 BEGIN
 	SELECT * INTO submission FROM amoro_meta.begin_procedure('create_devices', catalog_name, database_name, object_name,
 		request, request_id, timeout);
 	IF submission.known THEN
 		RETURN submission.procedure_id;
 	END IF;
-	twice := (SELECT p.path FROM unnest(paths) p (path) GROUP BY p.path HAVING count(*) > 1 LIMIT 1);
-	IF twice IS NOT NULL THEN
-		RAISE EXCEPTION 'device "%" is in the list twice', twice USING ERRCODE = 'invalid_parameter_value';
-	END IF;
+	PERFORM amoro_meta.refuse_repeated_path(paths);
 	PERFORM amoro_meta.claim_devices(submission.procedure_id, catalog_name, database_name, paths);
-	parent := amoro_meta.lock_parent_database(catalog_name, database_name);
-	PERFORM amoro_meta.require_database(parent, catalog_name, database_name);
+	parent := amoro_meta.require_parent_database(catalog_name, database_name);
 	known := ARRAY(SELECT v.device_path FROM amoro_meta.device v WHERE v.database_id = parent AND v.device_path = ANY (paths));
 	IF known <> '{}' THEN
 		IF NOT if_not_exists THEN
@@ -138,7 +148,7 @@ CREATE FUNCTION create_device(catalog_name text, database_name text, device_path
 DECLARE
 	path text := amoro_meta.device_path('device_path', device_path, false);
 BEGIN
-	PERFORM amoro_meta.check_name('catalog_name', catalog_name), amoro_meta.check_name('database_name', database_name),
+	PERFORM amoro_meta.check_database_names(catalog_name, database_name),
 		amoro_meta.check_not_null('definition', definition IS NOT NULL),
 		amoro_meta.check_not_null('if_not_exists', if_not_exists IS NOT NULL);
 	RETURN amoro_meta.submit_devices(catalog_name, database_name, path,
@@ -160,7 +170,7 @@ CREATE FUNCTION create_devices(catalog_name text, database_name text, devices js
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 BEGIN
-	PERFORM amoro_meta.check_name('catalog_name', catalog_name), amoro_meta.check_name('database_name', database_name),
+	PERFORM amoro_meta.check_database_names(catalog_name, database_name),
 		amoro_meta.check_not_null('devices', devices IS NOT NULL),
 		amoro_meta.check_not_null('if_not_exists', if_not_exists IS NOT NULL);
 	RETURN amoro_meta.submit_devices(catalog_name, database_name, NULL, amoro_meta.device_list(devices),
@@ -205,8 +215,7 @@ BEGIN
 		RETURN;
 	END IF;
 	PERFORM amoro_meta.claim_devices(procedure_id, catalog_name, database_name, ARRAY[pattern]);
-	database_id := amoro_meta.lock_parent_database(catalog_name, database_name);
-	PERFORM amoro_meta.require_database(database_id, catalog_name, database_name);
+	database_id := amoro_meta.require_parent_database(catalog_name, database_name);
 	IF pattern LIKE '%*%' THEN
 		object_id := (SELECT amoro_meta.next_id() FROM amoro_meta.device v WHERE v.database_id = begin_device_procedure.database_id
 			AND v.device_path ~>=~ (left(upper_end, -1) || '.') AND v.device_path ~<~ upper_end
@@ -244,7 +253,7 @@ DECLARE
 	pattern text := amoro_meta.device_path('device_path', device_path, true);
 	submission record;
 BEGIN
-	PERFORM amoro_meta.check_name('catalog_name', catalog_name), amoro_meta.check_name('database_name', database_name),
+	PERFORM amoro_meta.check_database_names(catalog_name, database_name),
 		amoro_meta.check_not_null('changes', changes IS NOT NULL);
 	PERFORM amoro_meta.check_device_changes(changes);
 	SELECT * INTO submission FROM amoro_meta.begin_device_procedure('alter_device', catalog_name, database_name, pattern,
@@ -278,7 +287,7 @@ DECLARE
 	pattern text := amoro_meta.device_path('device_path', device_path, true);
 	submission record;
 BEGIN
-	PERFORM amoro_meta.check_name('catalog_name', catalog_name), amoro_meta.check_name('database_name', database_name),
+	PERFORM amoro_meta.check_database_names(catalog_name, database_name),
 		amoro_meta.check_not_null('if_exists', if_exists IS NOT NULL);
 	SELECT * INTO submission FROM amoro_meta.begin_device_procedure('drop_devices', catalog_name, database_name, pattern,
 		jsonb_build_array(catalog_name, database_name, device_path, if_exists), request_id, timeout);

@@ -287,7 +287,7 @@ DECLARE
 	target record;
 	merged record;
 BEGIN
-	PERFORM amoro_meta.check_name('catalog_name', catalog_name), amoro_meta.check_name('database_name', database_name),
+	PERFORM amoro_meta.check_database_names(catalog_name, database_name),
 		amoro_meta.check_not_null('complete', complete IS NOT NULL), amoro_meta.check_listing(tables);
 	PERFORM amoro_meta.timeline_id();	-- refuses on a standby
 	SELECT c.catalog_id, c.metastore, c.properties INTO target FROM amoro_meta.catalog c WHERE c.catalog_name = report_listing.catalog_name;

@@ -35,9 +35,7 @@ CREATE FUNCTION amoro_meta.raise_unknown_optimizer(token uuid) RETURNS void
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 BEGIN
-	IF token IS NULL THEN
-		RAISE EXCEPTION 'token must not be null' USING ERRCODE = 'null_value_not_allowed';
-	END IF;
+	PERFORM amoro_meta.check_not_null('token', token IS NOT NULL);
 	IF EXISTS (SELECT FROM amoro_meta.optimizer o WHERE o.token = raise_unknown_optimizer.token AND o.expired_at IS NULL) THEN
 		RAISE EXCEPTION 'permission denied for the optimizer' USING ERRCODE = 'insufficient_privilege',
 			DETAIL = 'Another role has registered it.', HINT = 'SELECT register_optimizer(...)';
@@ -81,9 +79,7 @@ BEGIN
 	PERFORM amoro_meta.check_name('group_name', group_name), amoro_meta.check_properties('properties', properties),
 		amoro_meta.check_configuration('properties', properties), amoro_meta.check_name('container_name', coalesce(container_name, '-')),
 		amoro_meta.check_name('resource_id', coalesce(resource_id, '-'));
-	IF thread_count IS NULL OR memory_mb IS NULL THEN
-		RAISE EXCEPTION 'thread_count and memory_mb must not be null' USING ERRCODE = 'null_value_not_allowed';
-	END IF;
+	PERFORM amoro_meta.check_not_null('thread_count and memory_mb', num_nulls(thread_count, memory_mb) = 0);
 	IF thread_count NOT BETWEEN 1 AND 65536 OR memory_mb < 0 THEN
 		RAISE EXCEPTION 'thread_count or memory_mb is out of range' USING ERRCODE = 'invalid_parameter_value',
 			DETAIL = format('They are %s and %s; an optimizer has 1 to 65536 threads, and not less than no memory.', thread_count, memory_mb);

@@ -30,9 +30,7 @@ CREATE FUNCTION amoro_meta.check_group_name(argument text, name text) RETURNS vo
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 BEGIN
-	IF name IS NULL THEN
-		RAISE EXCEPTION '% must not be null', argument USING ERRCODE = 'null_value_not_allowed';
-	END IF;
+	PERFORM amoro_meta.check_not_null(argument, name IS NOT NULL);
 	IF name !~ '^[A-Za-z0-9_-]{1,50}$' THEN
 		RAISE EXCEPTION 'invalid %: %', argument, amoro_meta.shown_text(name) USING ERRCODE = 'invalid_parameter_value',
 			HINT = 'It has 1 to 50 characters: letters of ASCII, digits, underscores and hyphens.';

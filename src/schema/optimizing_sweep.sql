@@ -92,9 +92,7 @@ CREATE FUNCTION unregister_optimizer(token uuid) RETURNS boolean
 DECLARE
 	optimizer amoro_meta.optimizer;
 BEGIN
-	IF token IS NULL THEN
-		RAISE EXCEPTION 'token must not be null' USING ERRCODE = 'null_value_not_allowed';
-	END IF;
+	PERFORM amoro_meta.check_not_null('token', token IS NOT NULL);
 	-- against polls that are under way
 	PERFORM amoro_meta.timeline_id(), pg_advisory_xact_lock(1095565313, uuid_hash(token));
 	SELECT o.* INTO optimizer FROM amoro_meta.optimizer o WHERE o.token = unregister_optimizer.token AND o.expired_at IS NULL FOR UPDATE;
@@ -120,9 +118,7 @@ CREATE FUNCTION drain_optimizer(optimizer_id bigint, draining boolean DEFAULT tr
 DECLARE
 	optimizer amoro_meta.optimizer;
 BEGIN
-	IF draining IS NULL THEN
-		RAISE EXCEPTION 'draining must not be null' USING ERRCODE = 'null_value_not_allowed';
-	END IF;
+	PERFORM amoro_meta.check_not_null('draining', draining IS NOT NULL);
 	SELECT o.* INTO optimizer FROM amoro_meta.optimizer o WHERE o.optimizer_id = drain_optimizer.optimizer_id AND o.expired_at IS NULL;
 	IF FOUND THEN
 		-- waits for polls that are under way: from then on it is handed out nothing
@@ -317,13 +313,10 @@ COMMENT ON FUNCTION settle_processes() IS
 	'whose last tasks have ended; returns how much it did. Errors: 25006';
 REVOKE ALL ON FUNCTION settle_processes() FROM PUBLIC;
 
--- Here and below: a batch is small, whatever share of the table it is.
 -- Task ids have no gaps, so each call knows where the one before has stopped.
 CREATE FUNCTION amoro_meta.purge_process(process amoro_meta.process, task_limit integer) RETURNS boolean
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
-	SET enable_seqscan = off
-	SET jit = off
 	AS $$
 DECLARE
 	rest integer := greatest(process.task_count - task_limit, 0);
@@ -348,6 +341,7 @@ COMMENT ON FUNCTION amoro_meta.purge_process(amoro_meta.process, integer) IS
 	'deletes so many tasks of a process from the end, and with the last one the process: true then';
 REVOKE ALL ON FUNCTION amoro_meta.purge_process(amoro_meta.process, integer) FROM PUBLIC;
 
+-- A batch is small, whatever share of the table it is.
 CREATE FUNCTION purge_history() RETURNS bigint
 	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp

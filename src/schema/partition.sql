@@ -160,7 +160,7 @@ CREATE FUNCTION partition_slot(catalog_name text, database_name text, name text)
 DECLARE
 	slot_count integer;
 BEGIN
-	PERFORM amoro_meta.check_name('catalog_name', catalog_name), amoro_meta.check_name('database_name', database_name),
+	PERFORM amoro_meta.check_database_names(catalog_name, database_name),
 		amoro_meta.check_not_null('name', name IS NOT NULL);
 	SELECT s.slot_count INTO slot_count
 		FROM amoro_meta.partition_set s JOIN amoro_meta.database d USING (database_id) JOIN amoro_meta.catalog c USING (catalog_id)

@@ -1,17 +1,9 @@
 /* Submissions of procedures on the partitions of databases: made, moved, balanced, altered, dropped, and repaired by a sweep. */
 
 CREATE FUNCTION amoro_meta.check_replica_count(replica_count integer) RETURNS void
-	LANGUAGE plpgsql IMMUTABLE
+	LANGUAGE sql IMMUTABLE
 	SET search_path = pg_catalog, pg_temp
-	AS $$
-BEGIN
-	PERFORM amoro_meta.check_not_null('replica_count', replica_count IS NOT NULL);
-	IF replica_count NOT BETWEEN 1 AND 16 THEN
-		RAISE EXCEPTION 'replica_count is out of range: %', replica_count USING ERRCODE = 'invalid_parameter_value',
-			HINT = 'A slot is on 1 to 16 nodes.';
-	END IF;
-END;
-$$;
+	AS $$SELECT amoro_meta.check_count('replica_count', replica_count, 16, 'A slot is on 1 to 16 nodes.')$$;
 COMMENT ON FUNCTION amoro_meta.check_replica_count(integer) IS 'raises 22004 or 22023 unless a slot may be on so many nodes';
 REVOKE ALL ON FUNCTION amoro_meta.check_replica_count(integer) FROM PUBLIC;
 
@@ -24,21 +16,16 @@ DECLARE
 	submission record;
 	parent bigint;
 BEGIN
-	PERFORM amoro_meta.check_name('catalog_name', catalog_name), amoro_meta.check_name('database_name', database_name),
-		amoro_meta.check_name('node_kind', node_kind), amoro_meta.check_not_null('slot_count', slot_count IS NOT NULL);
-	IF slot_count NOT BETWEEN 1 AND 10000 THEN
-		RAISE EXCEPTION 'slot_count is out of range: %', slot_count USING ERRCODE = 'invalid_parameter_value',
-			HINT = 'A database has 1 to 10000 slots.';
-	END IF;
-	PERFORM amoro_meta.check_replica_count(replica_count);
+	PERFORM amoro_meta.check_database_names(catalog_name, database_name),
+		amoro_meta.check_name('node_kind', node_kind);
+	PERFORM amoro_meta.check_count('slot_count', slot_count, 10000, 'A database has 1 to 10000 slots.'), amoro_meta.check_replica_count(replica_count);
 	SELECT * INTO submission FROM amoro_meta.begin_procedure('create_partitions', catalog_name, database_name, NULL,
 		jsonb_build_array(catalog_name, database_name, slot_count, replica_count, node_kind), request_id, timeout);
 	IF submission.known THEN
 		RETURN submission.procedure_id;
 	END IF;
 	PERFORM amoro_meta.claim_name(submission.procedure_id, 'partition', catalog_name, database_name, '');
-	parent := amoro_meta.lock_parent_database(catalog_name, database_name);
-	PERFORM amoro_meta.require_database(parent, catalog_name, database_name);
+	parent := amoro_meta.require_parent_database(catalog_name, database_name);
 	IF EXISTS (SELECT FROM amoro_meta.partition_set s WHERE s.database_id = parent) THEN
 		RAISE EXCEPTION 'database "%"."%" has partitions already', catalog_name, database_name USING ERRCODE = 'duplicate_object';
 	END IF;
@@ -58,10 +45,9 @@ CREATE FUNCTION amoro_meta.lock_partitions(catalog_name text, database_name text
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
-	parent bigint := amoro_meta.lock_parent_database(catalog_name, database_name);
+	parent bigint := amoro_meta.require_parent_database(catalog_name, database_name);
 	target amoro_meta.partition_set;
 BEGIN
-	PERFORM amoro_meta.require_database(parent, catalog_name, database_name);
 	IF whole THEN
 		SELECT * INTO target FROM amoro_meta.partition_set s WHERE s.database_id = parent FOR NO KEY UPDATE;
 	ELSE
@@ -105,7 +91,7 @@ DECLARE
 	from_node amoro_meta.node;
 	to_node amoro_meta.node;
 BEGIN
-	PERFORM amoro_meta.check_name('catalog_name', catalog_name), amoro_meta.check_name('database_name', database_name),
+	PERFORM amoro_meta.check_database_names(catalog_name, database_name),
 		amoro_meta.check_not_null('slot', slot IS NOT NULL), amoro_meta.check_name('from_node_name', from_node_name),
 		amoro_meta.check_name('to_node_name', to_node_name);
 	SELECT * INTO submission FROM amoro_meta.begin_procedure('move_partition', catalog_name, database_name, slot::text,
@@ -146,7 +132,7 @@ DECLARE
 	submission record;
 	target amoro_meta.partition_set;
 BEGIN
-	PERFORM amoro_meta.check_name('catalog_name', catalog_name), amoro_meta.check_name('database_name', database_name);
+	PERFORM amoro_meta.check_database_names(catalog_name, database_name);
 	SELECT * INTO submission FROM amoro_meta.begin_procedure(kind, catalog_name, database_name, NULL,
 		jsonb_build_array(catalog_name, database_name, given), request_id, timeout);
 	IF submission.known THEN

@@ -161,6 +161,24 @@ $$;
 COMMENT ON FUNCTION amoro_meta.raise_in_transition(text, text, bigint) IS 'raises AM401 and says which procedure is in the way';
 REVOKE ALL ON FUNCTION amoro_meta.raise_in_transition(text, text, bigint) FROM PUBLIC;
 
+CREATE FUNCTION amoro_meta.refuse_claimed_name(object_kind text, catalog_name text, database_name text, object_name text) RETURNS void
+	LANGUAGE plpgsql VOLATILE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	other_procedure_id bigint;
+BEGIN
+	SELECT q.procedure_id INTO other_procedure_id FROM amoro_meta.procedure_claim q
+		WHERE q.object_kind = refuse_claimed_name.object_kind AND q.catalog_name = refuse_claimed_name.catalog_name
+			AND q.database_name = refuse_claimed_name.database_name AND q.object_name = refuse_claimed_name.object_name;
+	IF FOUND THEN
+		PERFORM amoro_meta.raise_in_transition(object_kind, amoro_meta.quoted_name(catalog_name, database_name, object_name), other_procedure_id);
+	END IF;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.refuse_claimed_name(text, text, text, text) IS 'raises AM401 when a procedure has claimed the name; claims nothing';
+REVOKE ALL ON FUNCTION amoro_meta.refuse_claimed_name(text, text, text, text) FROM PUBLIC;
+
 -- Waits for a transaction that has claimed the name and is still open. The later of two is refused by the unique index.
 CREATE FUNCTION amoro_meta.claim_name(procedure_id bigint, object_kind text, catalog_name text, database_name text, object_name text)
 	RETURNS void

@@ -82,9 +82,7 @@ CREATE FUNCTION amoro_meta.check_tasks(tasks jsonb) RETURNS void
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 BEGIN
-	IF tasks IS NULL THEN
-		RAISE EXCEPTION 'tasks must not be null' USING ERRCODE = 'null_value_not_allowed';
-	END IF;
+	PERFORM amoro_meta.check_not_null('tasks', tasks IS NOT NULL);
 	IF jsonb_typeof(tasks) <> 'array' OR EXISTS (SELECT FROM jsonb_array_elements(tasks) t WHERE jsonb_typeof(t) <> 'object') THEN
 		RAISE EXCEPTION 'tasks is not an array of objects' USING ERRCODE = 'invalid_parameter_value',
 			HINT = 'Such as [{"partition": "day=2026-01-01", "files": [1, 2]}]: an optimizer is given one of the objects at a time.';
@@ -291,21 +289,21 @@ COMMENT ON FUNCTION amoro_meta.ask_to_cancel(amoro_meta.process, text, interval)
 	'records the call by which the leader that runs a process is asked to cancel it';
 REVOKE ALL ON FUNCTION amoro_meta.ask_to_cancel(amoro_meta.process, text, interval) FROM PUBLIC;
 
-CREATE FUNCTION amoro_meta.end_cancelled_process(process_id bigint, reason text) RETURNS void
+-- Whoever runs it may have ended it, in whatever way, meanwhile. The caller holds the runtime of the table, if it has one.
+CREATE FUNCTION amoro_meta.end_running_process(process_id bigint, status text, reason text) RETURNS void
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
 	process amoro_meta.process := amoro_meta.lock_process(process_id);
 BEGIN
-	-- its runner may have ended it, in whatever way, before it answered
 	IF process.process_id IS NOT NULL AND process.ended_at IS NULL THEN
-		PERFORM amoro_meta.end_process(process, 'CANCELED', reason);
+		PERFORM amoro_meta.end_process(process, status, reason);
 	END IF;
 END;
 $$;
-COMMENT ON FUNCTION amoro_meta.end_cancelled_process(bigint, text) IS 'ends a process whose runner says that it is cancelled';
-REVOKE ALL ON FUNCTION amoro_meta.end_cancelled_process(bigint, text) FROM PUBLIC;
+COMMENT ON FUNCTION amoro_meta.end_running_process(bigint, text, text) IS 'ends a process without a commit, if it still runs';
+REVOKE ALL ON FUNCTION amoro_meta.end_running_process(bigint, text, text) FROM PUBLIC;
 
 CREATE FUNCTION cancel_process(process_id bigint, reason text DEFAULT NULL, timeout interval DEFAULT '1 min') RETURNS text
 	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE

@@ -98,17 +98,9 @@ COMMENT ON FUNCTION amoro_meta.planned_buckets(bigint) IS
 REVOKE ALL ON FUNCTION amoro_meta.planned_buckets(bigint) FROM PUBLIC;
 
 CREATE FUNCTION amoro_meta.check_bucket_count(bucket_count integer) RETURNS void
-	LANGUAGE plpgsql IMMUTABLE
+	LANGUAGE sql IMMUTABLE
 	SET search_path = pg_catalog, pg_temp
-	AS $$
-BEGIN
-	PERFORM amoro_meta.check_not_null('bucket_count', bucket_count IS NOT NULL);
-	IF bucket_count NOT BETWEEN 1 AND 10000 THEN
-		RAISE EXCEPTION 'bucket_count is out of range: %', bucket_count USING ERRCODE = 'invalid_parameter_value',
-			HINT = 'A service has 1 to 10000 buckets.';
-	END IF;
-END;
-$$;
+	AS $$SELECT amoro_meta.check_count('bucket_count', bucket_count, 10000, 'A service has 1 to 10000 buckets.')$$;
 COMMENT ON FUNCTION amoro_meta.check_bucket_count(integer) IS 'raises 22004 or 22023 unless a service may have so many buckets';
 REVOKE ALL ON FUNCTION amoro_meta.check_bucket_count(integer) FROM PUBLIC;
 

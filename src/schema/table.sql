@@ -82,7 +82,7 @@ CREATE FUNCTION amoro_meta.check_table_names(catalog_name text, database_name te
 	LANGUAGE sql STABLE
 	SET search_path = pg_catalog, pg_temp
 	AS $$
-	SELECT amoro_meta.check_name('catalog_name', catalog_name), amoro_meta.check_name('database_name', database_name),
+	SELECT amoro_meta.check_database_names(catalog_name, database_name),
 		amoro_meta.check_name('table_name', table_name);
 	$$;
 COMMENT ON FUNCTION amoro_meta.check_table_names(text, text, text) IS 'raises 22004 or 22023 unless all three are names';
@@ -110,8 +110,7 @@ BEGIN
 		RETURN submission.procedure_id;
 	END IF;
 	PERFORM amoro_meta.claim_name(submission.procedure_id, 'table', catalog_name, database_name, table_name);
-	parent := amoro_meta.lock_parent_database(catalog_name, database_name);
-	PERFORM amoro_meta.require_database(parent, catalog_name, database_name);
+	parent := amoro_meta.require_parent_database(catalog_name, database_name);
 	SELECT * INTO present FROM amoro_meta.find_table(parent, table_name);
 	IF present.relation_kind = 'table' AND if_not_exists THEN
 		RETURN amoro_meta.end_unneeded_procedure(submission.procedure_id,
@@ -148,8 +147,7 @@ BEGIN
 		RETURN submission.procedure_id;
 	END IF;
 	PERFORM amoro_meta.claim_name(submission.procedure_id, 'table', catalog_name, database_name, table_name);
-	parent := amoro_meta.lock_parent_database(catalog_name, database_name);
-	PERFORM amoro_meta.require_database(parent, catalog_name, database_name);
+	parent := amoro_meta.require_parent_database(catalog_name, database_name);
 	SELECT * INTO target FROM amoro_meta.find_table(parent, table_name);
 	PERFORM amoro_meta.require_table(target.table_id, catalog_name, database_name, table_name, target.relation_kind, 'table');
 	altered := amoro_meta.altered_definition(target.definition, changes);
@@ -201,10 +199,8 @@ BEGIN
 	PERFORM amoro_meta.claim_name(submission.procedure_id, 'table', catalog_name, n.d, n.t)
 		FROM (SELECT * FROM (VALUES (database_name, table_name), (new_database_name, new_table_name)) v (d, t)
 			  ORDER BY d COLLATE "C", t COLLATE "C") n;
-	parent := amoro_meta.lock_parent_database(catalog_name, database_name);
-	PERFORM amoro_meta.require_database(parent, catalog_name, database_name);
-	new_parent := amoro_meta.lock_parent_database(catalog_name, new_database_name);
-	PERFORM amoro_meta.require_database(new_parent, catalog_name, new_database_name);
+	parent := amoro_meta.require_parent_database(catalog_name, database_name);
+	new_parent := amoro_meta.require_parent_database(catalog_name, new_database_name);
 	SELECT * INTO target FROM amoro_meta.find_table(parent, table_name);
 	PERFORM amoro_meta.require_table(target.table_id, catalog_name, database_name, table_name, target.relation_kind, relation_kind);
 	PERFORM amoro_meta.require_free_name(f.relation_kind, catalog_name, new_database_name, new_table_name)

@@ -13,10 +13,6 @@ SELECT pg_catalog.pg_extension_config_dump('amoro_meta.refresh_position', 'WHERE
 CREATE FUNCTION amoro_meta.bind_table_runtimes() RETURNS bigint
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
-	SET enable_seqscan = off
-	SET enable_hashjoin = off
-	SET enable_mergejoin = off
-	SET jit = off
 	AS $$
 DECLARE
 	waited_for text;
@@ -86,14 +82,9 @@ $$;
 COMMENT ON FUNCTION amoro_meta.repair_table_runtime(bigint) IS 'put_table_runtime for a sweep: waits for nobody, and an error stays with the table';
 REVOKE ALL ON FUNCTION amoro_meta.repair_table_runtime(bigint) FROM PUBLIC;
 
--- A page is small and its tables may be millions, which the planner cannot know: it walks along the primary keys.
 CREATE FUNCTION amoro_meta.stale_runtimes(after_id bigint, page_size integer, OUT rows_seen bigint, OUT last_id bigint, OUT table_ids bigint[])
 	LANGUAGE sql STABLE
 	SET search_path = pg_catalog, pg_temp
-	SET enable_seqscan = off
-	SET enable_hashjoin = off
-	SET enable_mergejoin = off
-	SET jit = off
 	AS $$
 	WITH page AS
 	(
@@ -132,10 +123,6 @@ REVOKE ALL ON FUNCTION amoro_meta.stale_runtimes(bigint, integer) FROM PUBLIC;
 CREATE FUNCTION amoro_meta.renew_resting_runtimes(table_ids bigint[]) RETURNS bigint[]
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
-	SET enable_seqscan = off
-	SET enable_hashjoin = off
-	SET enable_mergejoin = off
-	SET jit = off
 	AS $$
 DECLARE
 	renewed bigint[];
@@ -174,9 +161,14 @@ COMMENT ON FUNCTION amoro_meta.renew_resting_runtimes(bigint[]) IS
 	'put_table_runtime for those of the tables that stay in their group and have no process; returns which it has treated';
 REVOKE ALL ON FUNCTION amoro_meta.renew_resting_runtimes(bigint[]) FROM PUBLIC;
 
+-- A page is small and its tables may be millions, which the planner cannot know: all of this walks along indexes.
 CREATE FUNCTION refresh_table_runtimes() RETURNS bigint
 	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
+	SET enable_seqscan = off
+	SET enable_hashjoin = off
+	SET enable_mergejoin = off
+	SET jit = off
 	AS $$
 DECLARE
 	batch integer := amoro_meta.sweep_batch();

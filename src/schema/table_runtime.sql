@@ -83,22 +83,6 @@ CREATE VIEW amoro_meta.runtime_source AS
 	FROM amoro_meta.listed_table t JOIN amoro_meta.catalog c USING (catalog_id);
 COMMENT ON VIEW amoro_meta.runtime_source IS 'what the runtimes of tables are made from, wherever the tables are kept';
 
--- The caller holds the runtime of the table, if it has one.
-CREATE FUNCTION amoro_meta.close_table_process(process_id bigint, reason text) RETURNS void
-	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-	SET search_path = pg_catalog, pg_temp
-	AS $$
-DECLARE
-	process amoro_meta.process := amoro_meta.lock_process(process_id);
-BEGIN
-	IF process.process_id IS NOT NULL AND process.ended_at IS NULL THEN
-		PERFORM amoro_meta.end_process(process, 'CLOSED', reason);
-	END IF;
-END;
-$$;
-COMMENT ON FUNCTION amoro_meta.close_table_process(bigint, text) IS 'closes the process of a table without a commit, if it still runs';
-REVOKE ALL ON FUNCTION amoro_meta.close_table_process(bigint, text) FROM PUBLIC;
-
 -- What is planned is handed out in the new group from now on; what is handed out already ends where it is.
 CREATE FUNCTION amoro_meta.move_table_process(process_id bigint, target amoro_meta.table_runtime) RETURNS void
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
@@ -113,7 +97,7 @@ BEGIN
 		RETURN;
 	END IF;
 	-- one on a table that nobody knew, which had the name that is this table's now
-	PERFORM amoro_meta.close_table_process(p.process_id, 'another table has got its name') FROM amoro_meta.process p
+	PERFORM amoro_meta.end_running_process(p.process_id, 'CLOSED', 'another table has got its name') FROM amoro_meta.process p
 		WHERE p.table_key = key AND p.ended_at IS NULL AND p.process_id <> process.process_id;
 	queue := process.queue_id;
 	IF process.group_name <> target.group_name THEN
@@ -157,7 +141,7 @@ BEGIN
 			 WHERE p.table_key = amoro_meta.table_key(t.catalog_name, t.database_name, t.table_name) AND p.ended_at IS NULL LIMIT 1) p
 		ORDER BY p.process_id
 	LOOP
-		PERFORM amoro_meta.close_table_process(running, reason);
+		PERFORM amoro_meta.end_running_process(running, 'CLOSED', reason);
 	END LOOP;
 	DELETE FROM amoro_meta.table_runtime r WHERE r.table_id = ANY (table_ids);
 END;
@@ -220,7 +204,7 @@ BEGIN
 				amoro_meta.quoted_name(renewed.catalog_name, renewed.database_name), renewed.table_name, amoro_meta.shown_text(wanted);
 		END IF;
 		IF present.process_id IS NOT NULL THEN
-			PERFORM amoro_meta.close_table_process(present.process_id, 'the optimizer group of the table does not exist');
+			PERFORM amoro_meta.end_running_process(present.process_id, 'CLOSED', 'the optimizer group of the table does not exist');
 		END IF;
 		renewed.status_code := 700;
 		renewed.process_id := NULL;

@@ -150,9 +150,7 @@ DECLARE
 	optimizer amoro_meta.optimizer := amoro_meta.find_optimizer(token);
 	task amoro_meta.task;
 BEGIN
-	IF thread_id IS NULL OR process_id IS NULL OR task_id IS NULL OR attempt IS NULL THEN
-		RAISE EXCEPTION 'thread_id, process_id, task_id and attempt must not be null' USING ERRCODE = 'null_value_not_allowed';
-	END IF;
+	PERFORM amoro_meta.check_not_null('thread_id, process_id, task_id and attempt', num_nulls(thread_id, process_id, task_id, attempt) = 0);
 	SELECT t.* INTO task FROM amoro_meta.task t WHERE t.process_id = refuse_ack.process_id AND t.task_id = refuse_ack.task_id;
 	IF (task.optimizer_id, task.thread_id, task.attempt) = (optimizer.optimizer_id, refuse_ack.thread_id, refuse_ack.attempt) AND
 		EXISTS (SELECT FROM amoro_meta.process p WHERE p.process_id = refuse_ack.process_id AND p.ended_at IS NOT NULL) THEN
@@ -185,9 +183,7 @@ DECLARE
 	process_is_locked boolean := error IS NOT NULL OR amoro_meta.first_planned(process_id) IS NULL;
 	now timestamptz;
 BEGIN
-	IF thread_id IS NULL OR process_id IS NULL OR task_id IS NULL OR attempt IS NULL THEN
-		RAISE EXCEPTION 'thread_id, process_id, task_id and attempt must not be null' USING ERRCODE = 'null_value_not_allowed';
-	END IF;
+	PERFORM amoro_meta.check_not_null('thread_id, process_id, task_id and attempt', num_nulls(thread_id, process_id, task_id, attempt) = 0);
 	IF process_is_locked THEN
 		process := amoro_meta.lock_process(process_id);
 	ELSE

@@ -23,9 +23,8 @@ CREATE FUNCTION amoro_meta.begin_template_procedure(kind text, catalog_name text
 	AS $$
 DECLARE
 	submission record;
-	other_procedure_id bigint;
 BEGIN
-	PERFORM amoro_meta.check_name('catalog_name', catalog_name), amoro_meta.check_name('database_name', database_name),
+	PERFORM amoro_meta.check_database_names(catalog_name, database_name),
 		amoro_meta.check_name('template_name', template_name);
 	SELECT * INTO submission FROM amoro_meta.begin_procedure(kind, catalog_name, database_name, template_name, request, request_id, timeout);
 	procedure_id := submission.procedure_id;
@@ -35,15 +34,9 @@ BEGIN
 	IF claims THEN
 		PERFORM amoro_meta.claim_name(procedure_id, 'template', catalog_name, database_name, template_name);
 	ELSE
-		SELECT q.procedure_id INTO other_procedure_id FROM amoro_meta.procedure_claim q
-			WHERE q.object_kind = 'template' AND q.catalog_name = begin_template_procedure.catalog_name
-				AND q.database_name = begin_template_procedure.database_name AND q.object_name = begin_template_procedure.template_name;
-		IF FOUND THEN
-			PERFORM amoro_meta.raise_in_transition('template', amoro_meta.quoted_name(catalog_name, database_name, template_name), other_procedure_id);
-		END IF;
+		PERFORM amoro_meta.refuse_claimed_name('template', catalog_name, database_name, template_name);
 	END IF;
-	database_id := amoro_meta.lock_parent_database(catalog_name, database_name);
-	PERFORM amoro_meta.require_database(database_id, catalog_name, database_name);
+	database_id := amoro_meta.require_parent_database(catalog_name, database_name);
 	SELECT t.template_id, t.definition INTO template_id, definition FROM amoro_meta.template t
 		WHERE t.database_id = begin_template_procedure.database_id AND t.template_name = begin_template_procedure.template_name;
 	IF kind NOT IN ('create_template', 'drop_template') THEN
@@ -64,7 +57,7 @@ DECLARE
 	canonical jsonb;
 	submission record;
 BEGIN
-	PERFORM amoro_meta.check_name('catalog_name', catalog_name), amoro_meta.check_name('database_name', database_name),
+	PERFORM amoro_meta.check_database_names(catalog_name, database_name),
 		amoro_meta.check_name('template_name', template_name);
 	PERFORM amoro_meta.check_not_null('definition', definition IS NOT NULL),
 		amoro_meta.check_not_null('if_not_exists', if_not_exists IS NOT NULL);
@@ -222,10 +215,7 @@ BEGIN
 		RAISE EXCEPTION 'device_paths must have 1 to 1000 paths' USING ERRCODE = 'invalid_parameter_value';
 	END IF;
 	paths := ARRAY(SELECT amoro_meta.device_path('device_paths', p, false) FROM unnest(device_paths) p);
-	other := (SELECT p FROM unnest(paths) p GROUP BY p HAVING count(*) > 1 LIMIT 1);
-	IF other IS NOT NULL THEN
-		RAISE EXCEPTION 'device "%" is in the list twice', other USING ERRCODE = 'invalid_parameter_value';
-	END IF;
+	PERFORM amoro_meta.refuse_repeated_path(paths);
 	SELECT * INTO submission FROM amoro_meta.begin_template_procedure('activate_template', catalog_name, database_name, template_name,
 		jsonb_build_array(catalog_name, database_name, template_name, device_paths), request_id, timeout, false);
 	IF submission.database_id IS NULL THEN

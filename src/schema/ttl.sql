@@ -75,7 +75,7 @@ DECLARE
 	target bigint;
 	pattern text;
 BEGIN
-	PERFORM amoro_meta.check_name('catalog_name', catalog_name), amoro_meta.check_name('database_name', database_name);
+	PERFORM amoro_meta.check_database_names(catalog_name, database_name);
 	IF table_name IS NOT NULL AND path_pattern IS NOT NULL THEN
 		RAISE EXCEPTION 'table_name and path_pattern exclude each other' USING ERRCODE = 'invalid_parameter_value',
 			HINT = 'Without both, the time to live is that of the database.';
@@ -91,8 +91,7 @@ BEGIN
 	END IF;
 	PERFORM amoro_meta.claim_name(submission.procedure_id, CASE WHEN table_name IS NULL THEN 'ttl' ELSE 'table' END, catalog_name,
 		database_name, coalesce(table_name, pattern, ''));
-	parent := amoro_meta.lock_parent_database(catalog_name, database_name);
-	PERFORM amoro_meta.require_database(parent, catalog_name, database_name);
+	parent := amoro_meta.require_parent_database(catalog_name, database_name);
 	IF table_name IS NOT NULL THEN
 		target := (SELECT f.table_id FROM amoro_meta.find_table(parent, table_name) f);
 		PERFORM amoro_meta.require_table(target, catalog_name, database_name, table_name);
@@ -141,7 +140,7 @@ DECLARE
 	relation record;
 	path text;
 BEGIN
-	PERFORM amoro_meta.check_name('catalog_name', catalog_name), amoro_meta.check_name('database_name', database_name);
+	PERFORM amoro_meta.check_database_names(catalog_name, database_name);
 	IF table_name IS NOT NULL AND device_path IS NOT NULL THEN
 		RAISE EXCEPTION 'table_name and device_path exclude each other' USING ERRCODE = 'invalid_parameter_value';
 	ELSIF table_name IS NOT NULL THEN

@@ -51,27 +51,33 @@ CREATE FUNCTION amoro_meta.views_notice(definition jsonb, altered_definition jso
 COMMENT ON FUNCTION amoro_meta.views_notice(jsonb, jsonb) IS 'whether a change of a table changes what its views can say of it';
 REVOKE ALL ON FUNCTION amoro_meta.views_notice(jsonb, jsonb) FROM PUBLIC;
 
+-- The first ten by name: a table may have thousands.
+CREATE FUNCTION amoro_meta.described_views(base_id bigint, except_id bigint, column_ids integer[] DEFAULT NULL) RETURNS text
+	LANGUAGE sql STABLE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+	SELECT format('The views are %s%s.', string_agg(u.name, ', ' ORDER BY u.name) FILTER (WHERE u.number <= 10),
+		CASE WHEN count(*) > 10 THEN format(' and %s more', count(*) - 10) END)
+	FROM (SELECT amoro_meta.quoted_name(d.database_name, v.table_name) AS name,
+			row_number() OVER (ORDER BY d.database_name, v.table_name) AS number
+		  FROM amoro_meta.table_metadata v JOIN amoro_meta.database d USING (database_id)
+		  WHERE v.base_id = described_views.base_id AND v.table_id <> except_id AND (column_ids IS NULL OR EXISTS
+			(SELECT FROM jsonb_array_elements(v.definition->'columns') c WHERE (c->>'column_id')::integer = ANY (column_ids)))) u
+	HAVING count(*) > 0
+	$$;
+COMMENT ON FUNCTION amoro_meta.described_views(bigint, bigint, integer[]) IS
+	'the views of a table, but for one, that show one of the columns (null: whatever they show), as a sentence; null: there are none';
+REVOKE ALL ON FUNCTION amoro_meta.described_views(bigint, bigint, integer[]) FROM PUBLIC;
+
 CREATE FUNCTION amoro_meta.refuse_change_under_views(base_id bigint, definition jsonb, altered_definition jsonb, except_id bigint) RETURNS void
 	LANGUAGE plpgsql STABLE
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
-	changed integer[] := amoro_meta.changed_columns(definition, altered_definition);
-	users text;
-	user_count bigint;
+	described text := amoro_meta.described_views(base_id, except_id, amoro_meta.changed_columns(definition, altered_definition));
 BEGIN
-	IF changed = '{}' THEN
-		RETURN;
-	END IF;
-	SELECT count(*), string_agg(u.name, ', ' ORDER BY u.name) FILTER (WHERE u.number <= 10) INTO user_count, users
-		FROM (SELECT amoro_meta.quoted_name(d.database_name, v.table_name) AS name,
-				row_number() OVER (ORDER BY d.database_name, v.table_name) AS number
-			  FROM amoro_meta.table_metadata v JOIN amoro_meta.database d USING (database_id)
-			  WHERE v.base_id = refuse_change_under_views.base_id AND v.table_id <> except_id
-				AND EXISTS (SELECT FROM jsonb_array_elements(v.definition->'columns') c WHERE (c->>'column_id')::integer = ANY (changed))) u;
-	IF user_count > 0 THEN
-		RAISE EXCEPTION 'columns that change are shown by views' USING ERRCODE = 'dependent_objects_still_exist',
-			DETAIL = format('The views are %s%s.', users, CASE WHEN user_count > 10 THEN format(' and %s more', user_count - 10) END),
+	IF described IS NOT NULL THEN
+		RAISE EXCEPTION 'columns that change are shown by views' USING ERRCODE = 'dependent_objects_still_exist', DETAIL = described,
 			HINT = 'With cascade => true they follow: they lose columns that are dropped, and get types that change.';
 	END IF;
 END;
@@ -85,17 +91,10 @@ CREATE FUNCTION amoro_meta.refuse_drop_under_views(base_id bigint, except_id big
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
-	users text;
-	user_count bigint;
+	described text := amoro_meta.described_views(base_id, except_id);
 BEGIN
-	SELECT count(*), string_agg(u.name, ', ' ORDER BY u.name) FILTER (WHERE u.number <= 10) INTO user_count, users
-		FROM (SELECT amoro_meta.quoted_name(d.database_name, v.table_name) AS name,
-				row_number() OVER (ORDER BY d.database_name, v.table_name) AS number
-			  FROM amoro_meta.table_metadata v JOIN amoro_meta.database d USING (database_id)
-			  WHERE v.base_id = refuse_drop_under_views.base_id AND v.table_id <> except_id) u;
-	IF user_count > 0 THEN
-		RAISE EXCEPTION 'views show the table' USING ERRCODE = 'dependent_objects_still_exist',
-			DETAIL = format('The views are %s%s.', users, CASE WHEN user_count > 10 THEN format(' and %s more', user_count - 10) END),
+	IF described IS NOT NULL THEN
+		RAISE EXCEPTION 'views show the table' USING ERRCODE = 'dependent_objects_still_exist', DETAIL = described,
 			HINT = CASE WHEN except_id = 0 THEN 'With cascade => true they are dropped as well.' ELSE 'Drop them first.' END;
 	END IF;
 END;
@@ -184,7 +183,7 @@ DECLARE
 	target record;
 	present record;
 BEGIN
-	PERFORM amoro_meta.check_name('catalog_name', catalog_name), amoro_meta.check_name('database_name', database_name),
+	PERFORM amoro_meta.check_database_names(catalog_name, database_name),
 		amoro_meta.check_name('view_name', view_name), amoro_meta.check_not_null('definition', definition IS NOT NULL),
 		amoro_meta.check_not_null('if_not_exists', if_not_exists IS NOT NULL);
 	SELECT coalesce(v.database_name, create_view.database_name) AS database_name, v.table_name INTO base FROM amoro_meta.view_base(definition) v;
@@ -197,10 +196,8 @@ BEGIN
 	IF (base.database_name, base.table_name) <> (database_name, view_name) THEN
 		PERFORM amoro_meta.claim_name(submission.procedure_id, 'table', catalog_name, database_name, view_name);
 	END IF;
-	parent := amoro_meta.lock_parent_database(catalog_name, database_name);
-	PERFORM amoro_meta.require_database(parent, catalog_name, database_name);
-	base_parent := amoro_meta.lock_parent_database(catalog_name, base.database_name);
-	PERFORM amoro_meta.require_database(base_parent, catalog_name, base.database_name);
+	parent := amoro_meta.require_parent_database(catalog_name, database_name);
+	base_parent := amoro_meta.require_parent_database(catalog_name, base.database_name);
 	SELECT * INTO present FROM amoro_meta.find_table(parent, view_name);
 	IF present.relation_kind = 'view' AND if_not_exists THEN
 		RETURN amoro_meta.end_unneeded_procedure(submission.procedure_id,
@@ -239,7 +236,7 @@ DECLARE
 	base_definition jsonb;
 	altered jsonb;
 BEGIN
-	PERFORM amoro_meta.check_name('catalog_name', catalog_name), amoro_meta.check_name('database_name', database_name),
+	PERFORM amoro_meta.check_database_names(catalog_name, database_name),
 		amoro_meta.check_name('view_name', view_name), amoro_meta.check_not_null('changes', changes IS NOT NULL),
 		amoro_meta.check_not_null('cascade', cascade IS NOT NULL);
 	SELECT * INTO submission FROM amoro_meta.begin_procedure('alter_view', catalog_name, database_name, view_name,
@@ -249,8 +246,7 @@ BEGIN
 	END IF;
 	PERFORM amoro_meta.claim_base(submission.procedure_id, catalog_name, database_name, view_name),
 		amoro_meta.claim_name(submission.procedure_id, 'table', catalog_name, database_name, view_name);
-	parent := amoro_meta.lock_parent_database(catalog_name, database_name);
-	PERFORM amoro_meta.require_database(parent, catalog_name, database_name);
+	parent := amoro_meta.require_parent_database(catalog_name, database_name);
 	SELECT * INTO target FROM amoro_meta.find_table(parent, view_name);
 	PERFORM amoro_meta.require_table(target.table_id, catalog_name, database_name, view_name, target.relation_kind, 'view');
 	SELECT t.definition INTO STRICT base_definition FROM amoro_meta.table_metadata t WHERE t.table_id = target.base_id;
@@ -298,7 +294,7 @@ DECLARE
 	parent bigint;
 	target record;
 BEGIN
-	PERFORM amoro_meta.check_name('catalog_name', catalog_name), amoro_meta.check_name('database_name', database_name),
+	PERFORM amoro_meta.check_database_names(catalog_name, database_name),
 		amoro_meta.check_name('view_name', view_name), amoro_meta.check_not_null('if_exists', if_exists IS NOT NULL),
 		amoro_meta.check_not_null('cascade', cascade IS NOT NULL);
 	SELECT * INTO submission FROM amoro_meta.begin_procedure('drop_view', catalog_name, database_name, view_name,
