@@ -10,8 +10,8 @@
 #include "catalog/namespace.h"
 #include "commands/sequence.h"
 #include "miscadmin.h"
+#include "own_table.h"
 #include "procedure/procedure_sql.h"
-#include "task/own_table.h"
 #include "utils/lsyscache.h"
 
 /* See the header. */

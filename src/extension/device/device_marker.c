@@ -8,7 +8,7 @@
 #include "device/device_path.h"
 #include "device/template_action.h"
 #include "error_codes.h"
-#include "explorer/json_place.h"
+#include "json/json_place.h"
 #include "object/object_action.h"
 #include "procedure/procedure_sql.h"
 
@@ -82,7 +82,7 @@ append_pattern_change(Procedure *procedure, const char *operation, Jsonb *detail
 		device_change(procedure, operation, pattern, procedure->object_id);
 
 	change.detail = detail;
-	procedure_append(procedure, &change, 1);
+	procedure_append_one(procedure, change);
 }
 
 static Jsonb *

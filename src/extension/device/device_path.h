@@ -7,7 +7,7 @@
 
 #include "postgres.h"
 
-#include "explorer/json_place.h"
+#include "json/json_place.h"
 
 /* In characters, of the canonical form. */
 #define DEVICE_PATH_MAX 255

@@ -7,7 +7,7 @@
 #include "device/device_path.h"
 #include "fmgr.h"
 #include "funcapi.h"
-#include "task/own_table.h"
+#include "own_table.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"

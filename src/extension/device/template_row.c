@@ -53,16 +53,14 @@ template_require_no_activation(const Procedure *procedure, int64 template_id)
 void
 template_append_change(Procedure *procedure, const char *operation)
 {
-	MetadataChange change = {
+	procedure_append_one(procedure, (MetadataChange) {
 		.object_kind = "template",
 		.operation = operation,
 		.catalog_name = procedure->catalog_name,
 		.database_name = procedure->database_name,
 		.table_name = procedure->object_name,
 		.object_id = procedure->object_id
-	};
-
-	procedure_append(procedure, &change, 1);
+	});
 }
 
 /* See template_action.h. */

@@ -17,12 +17,9 @@
 #include "http/http.h"
 #include "miscadmin.h"
 #include "pgstat.h"
-#include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
 #include "shmem.h"
-#include "storage/ipc.h"
 #include "storage/latch.h"
-#include "tcop/tcopprot.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
 #include "worker/coordinator_transaction.h"
@@ -222,21 +219,11 @@ guarded_cycle(void)
 	MemoryContextReset(cycle_context);
 }
 
-static void
-connect_to_database(Oid database)
-{
-	before_shmem_exit(leave, ObjectIdGetDatum(database));
-	pqsignal(SIGHUP, SignalHandlerForConfigReload);
-	pqsignal(SIGTERM, die);
-	BackgroundWorkerUnblockSignals();
-	BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
-}
-
 /* Entry point of the process; its argument is the oid of the database. */
 void
 amoro_meta_explorer_main(Datum database)
 {
-	connect_to_database(DatumGetObjectId(database));
+	worker_connect(DatumGetObjectId(database), leave);
 	if (!worker_place_enter(WORKER_EXPLORER, NULL) || lifecycle_is_held(MyDatabaseId))
 		proc_exit(0);
 	coordinator_pin_settings();

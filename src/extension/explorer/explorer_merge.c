@@ -9,7 +9,7 @@
 #include "catalog/pg_type.h"
 #include "explorer/explorer_record.h"
 #include "explorer/explorer_statement.h"
-#include "explorer/json_clean.h"
+#include "json/json_clean.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/jsonb.h"

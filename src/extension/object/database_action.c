@@ -25,14 +25,6 @@ database_change(const Procedure *procedure, const char *operation)
 }
 
 static void
-append_database_change(Procedure *procedure, const char *operation)
-{
-	MetadataChange change = database_change(procedure, operation);
-
-	procedure_append(procedure, &change, 1);
-}
-
-static void
 raise_database_in_transition(const char *database_name, int64 other_procedure_id)
 {
 	ereport(ERROR,
@@ -88,7 +80,7 @@ database_create_mark(Procedure *procedure)
 				  " (database_id, catalog_id, database_name, state, procedure_id, properties, version)"
 				  " VALUES ($1, $2, $3, 'pre_create', $4, $5, 0)",
 				  SPI_OK_INSERT, lengthof(row), row);
-	append_database_change(procedure, "pre_create");
+	procedure_append_one(procedure, database_change(procedure, "pre_create"));
 	return ACTION_NEXT;
 }
 
@@ -112,7 +104,7 @@ ActionResult
 database_create_commit(Procedure *procedure)
 {
 	lock_marked_database(procedure);
-	append_database_change(procedure, "create");
+	procedure_append_one(procedure, database_change(procedure, "create"));
 
 	SqlArgument arguments[] = {
 		sql_bigint(procedure->object_id), sql_bigint(procedure->appended_version)
@@ -161,7 +153,7 @@ database_drop_mark(Procedure *procedure)
 		database_require_empty(procedure->object_id, procedure->catalog_name, procedure->database_name);
 	procedure_sql("UPDATE amoro_meta.database SET state = 'pre_drop', procedure_id = $2 WHERE database_id = $1",
 				  SPI_OK_UPDATE, lengthof(arguments), arguments);
-	append_database_change(procedure, "pre_drop");
+	procedure_append_one(procedure, database_change(procedure, "pre_drop"));
 	return ACTION_NEXT;
 }
 
@@ -198,7 +190,7 @@ database_drop_continue(Procedure *procedure)
 		return ACTION_AGAIN;
 	procedure_sql("SELECT amoro_meta.drop_blockers($1, $2)", SPI_OK_SELECT, lengthof(name), name);
 	procedure_sql("DELETE FROM amoro_meta.database WHERE database_id = $1", SPI_OK_DELETE, 1, &id);
-	append_database_change(procedure, "drop");
+	procedure_append_one(procedure, database_change(procedure, "drop"));
 	return ACTION_NEXT;
 }
 

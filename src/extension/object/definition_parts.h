@@ -7,7 +7,7 @@
 
 #include "postgres.h"
 
-#include "explorer/json_place.h"
+#include "json/json_place.h"
 #include "object/iceberg_type.h"
 
 typedef struct Partition

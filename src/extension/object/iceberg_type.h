@@ -7,7 +7,7 @@
 
 #include "postgres.h"
 
-#include "explorer/json_place.h"
+#include "json/json_place.h"
 #include "nodes/pg_list.h"
 
 /* How deep types may be nested, and how many columns a table may have, nested ones counted. */

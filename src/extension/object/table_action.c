@@ -25,14 +25,6 @@ table_change(const Procedure *procedure, const char *operation)
 	};
 }
 
-static void
-append_table_change(Procedure *procedure, const char *operation)
-{
-	MetadataChange change = table_change(procedure, operation);
-
-	procedure_append(procedure, &change, 1);
-}
-
 ActionResult
 table_create_mark(Procedure *procedure)
 {
@@ -45,7 +37,7 @@ table_create_mark(Procedure *procedure)
 	};
 
 	table_row_insert_marked(procedure, argument_bigint(procedure, "database_id"), &table);
-	append_table_change(procedure, "pre_create");
+	procedure_append_one(procedure, table_change(procedure, "pre_create"));
 	return ACTION_NEXT;
 }
 
@@ -56,7 +48,7 @@ table_create_commit(Procedure *procedure)
 
 	table_row_lock_marked(procedure, &table);
 	table_row_put_runtime(procedure->object_id);
-	append_table_change(procedure, "create");
+	procedure_append_one(procedure, table_change(procedure, "create"));
 	table_row_settle(procedure);
 	return ACTION_NEXT;
 }

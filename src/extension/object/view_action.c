@@ -20,27 +20,24 @@ view_create_mark(Procedure *procedure)
 		.relation_kind = "view",
 		.base_id = argument_bigint(procedure, "base_id")
 	};
-	MetadataChange change = table_row_change(&view, "pre_create");
 	TableRow	base;
 
 	table_row_lock_base(procedure, view.base_id, &base);
 	view.definition = view_definition_check(argument_jsonb(procedure, "definition"), base.definition);
 	table_row_insert_marked(procedure, argument_bigint(procedure, "database_id"), &view);
-	procedure_append(procedure, &change, 1);
+	procedure_append_one(procedure, table_row_change(&view, "pre_create"));
 	return ACTION_NEXT;
 }
 
 ActionResult
 view_create_commit(Procedure *procedure)
 {
-	MetadataChange change;
 	TableRow	view;
 	TableRow	base;
 
 	table_row_lock_marked(procedure, &view);
 	table_row_lock_base(procedure, view.base_id, &base);
-	change = table_row_change(&view, "create");
-	procedure_append(procedure, &change, 1);
+	procedure_append_one(procedure, table_row_change(&view, "create"));
 	table_row_settle(procedure);
 	return ACTION_NEXT;
 }

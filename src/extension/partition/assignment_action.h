@@ -7,6 +7,13 @@
 
 #include "procedure/procedure_machine.h"
 
+/* The change of one slot or bucket, or (part NULL) the one that stands for all that the procedure is about. */
+typedef MetadataChange (*AssignmentChange) (const Procedure *procedure, const char *operation, const char *part);
+
+/* assignment_change.c */
+/* Appends a change for each slot or bucket in the last result, or one for all; none when there is none. */
+extern void assignment_append_changes(Procedure *procedure, const char *operation, AssignmentChange change_of);
+
 /* bucket_action.c */
 extern ActionResult bucket_create(Procedure *procedure);
 extern ActionResult bucket_release(Procedure *procedure);

@@ -11,11 +11,9 @@
 #include "partition/assignment_action.h"
 #include "procedure/procedure_sql.h"
 
-/* Of more buckets one change is logged that stands for all of them. */
-#define MOST_CHANGES 100
-
+/* NULL stands for all buckets of the service. */
 static MetadataChange
-bucket_change(const Procedure *procedure, const char *operation, char *bucket)
+bucket_change(const Procedure *procedure, const char *operation, const char *bucket)
 {
 	return (MetadataChange) {
 		.object_kind = "bucket",
@@ -24,35 +22,6 @@ bucket_change(const Procedure *procedure, const char *operation, char *bucket)
 		.database_name = bucket,
 		.object_id = procedure->object_id
 	};
-}
-
-/* One change that stands for all buckets of the service. */
-static void
-append_service_change(Procedure *procedure, const char *operation)
-{
-	MetadataChange change = bucket_change(procedure, operation, NULL);
-
-	procedure_append(procedure, &change, 1);
-}
-
-/* Logs a change for each bucket in the last result, or one for all; none when there is none. */
-static void
-append_bucket_changes(Procedure *procedure, const char *operation)
-{
-	int			count = (int) SPI_processed;
-	MetadataChange *changes;
-
-	if (count == 0)
-		return;
-	if (count > MOST_CHANGES)
-	{
-		append_service_change(procedure, operation);
-		return;
-	}
-	changes = palloc_array(MetadataChange, count);
-	for (int i = 0; i < count; i++)
-		changes[i] = bucket_change(procedure, operation, result_text(i, 1));
-	procedure_append(procedure, changes, count);
 }
 
 /* Locks the service; raises 42704 when it is gone. */
@@ -94,7 +63,7 @@ bucket_create(Procedure *procedure)
 				 errmsg("service \"%s\" has buckets already", procedure->catalog_name)));
 	procedure_sql("INSERT INTO amoro_meta.bucket_service (service_id, service, node_kind, bucket_count) VALUES ($1, $2, $3, $4)",
 				  SPI_OK_INSERT, lengthof(row), row);
-	append_service_change(procedure, "create");
+	procedure_append_one(procedure, bucket_change(procedure, "create", NULL));
 
 	SqlArgument buckets[] = {row[0], row[3], sql_bigint(procedure->appended_version)};
 
@@ -113,7 +82,7 @@ bucket_release(Procedure *procedure)
 	lock_service(procedure);
 	procedure_sql("SELECT b::text FROM amoro_meta.release_buckets($1, $2) b ORDER BY b",
 				  SPI_OK_SELECT, lengthof(arguments), arguments);
-	append_bucket_changes(procedure, "release");
+	assignment_append_changes(procedure, "release", bucket_change);
 	return ACTION_NEXT;
 }
 
@@ -121,7 +90,7 @@ ActionResult
 bucket_hand_over(Procedure *procedure)
 {
 	select_marked(procedure);
-	append_bucket_changes(procedure, "assign");
+	assignment_append_changes(procedure, "assign", bucket_change);
 
 	SqlArgument arguments[] = {sql_bigint(procedure->procedure_id), sql_bigint(procedure->appended_version)};
 
@@ -144,7 +113,7 @@ bucket_alter_release(Procedure *procedure)
 				  " next_node_id = CASE WHEN bucket <= $3 THEN node_id END, next_incarnation = CASE WHEN bucket <= $3 THEN incarnation END"
 				  " WHERE service_id = $1",
 				  SPI_OK_UPDATE, lengthof(arguments), arguments);
-	append_service_change(procedure, "release");
+	procedure_append_one(procedure, bucket_change(procedure, "release", NULL));
 	return ACTION_NEXT;
 }
 
@@ -155,7 +124,7 @@ bucket_alter_commit(Procedure *procedure)
 	SqlArgument count[] = {sql_bigint(procedure->object_id), sql_bigint(argument_bigint(procedure, "bucket_count"))};
 
 	lock_service(procedure);
-	append_service_change(procedure, "assign");
+	procedure_append_one(procedure, bucket_change(procedure, "assign", NULL));
 
 	SqlArgument handed[] = {id, sql_bigint(procedure->appended_version)};
 	SqlArgument added[] = {count[0], count[1], handed[1]};
@@ -179,7 +148,7 @@ bucket_drop_mark(Procedure *procedure)
 	lock_service(procedure);
 	procedure_sql("UPDATE amoro_meta.service_bucket SET state = 'pre_drop', procedure_id = $2 WHERE service_id = $1",
 				  SPI_OK_UPDATE, lengthof(arguments), arguments);
-	append_service_change(procedure, "pre_drop");
+	procedure_append_one(procedure, bucket_change(procedure, "pre_drop", NULL));
 	return ACTION_NEXT;
 }
 
@@ -191,7 +160,7 @@ bucket_drop_commit(Procedure *procedure)
 	lock_service(procedure);
 	procedure_sql("DELETE FROM amoro_meta.service_bucket WHERE service_id = $1", SPI_OK_DELETE, 1, &id);
 	procedure_sql("DELETE FROM amoro_meta.bucket_service WHERE service_id = $1", SPI_OK_DELETE, 1, &id);
-	append_service_change(procedure, "drop");
+	procedure_append_one(procedure, bucket_change(procedure, "drop", NULL));
 	return ACTION_NEXT;
 }
 

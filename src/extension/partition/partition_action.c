@@ -14,13 +14,12 @@
 #include "partition/assignment_action.h"
 #include "procedure/procedure_sql.h"
 
-/* Of more slots one change is logged that stands for all of the database. */
-#define MOST_CHANGES 100
 /* Slots that one statement of a drop deletes. */
 #define DROP_BATCH 1000
 
+/* NULL stands for all slots of the database. */
 static MetadataChange
-partition_change(const Procedure *procedure, const char *operation, char *slot)
+partition_change(const Procedure *procedure, const char *operation, const char *slot)
 {
 	return (MetadataChange) {
 		.object_kind = "partition",
@@ -30,35 +29,6 @@ partition_change(const Procedure *procedure, const char *operation, char *slot)
 		.table_name = slot,
 		.object_id = procedure->object_id
 	};
-}
-
-/* One change that stands for all slots of the database. */
-static void
-append_database_change(Procedure *procedure, const char *operation)
-{
-	MetadataChange change = partition_change(procedure, operation, NULL);
-
-	procedure_append(procedure, &change, 1);
-}
-
-/* Logs a change for each slot in the last result, or one for all; none when there is none. */
-static void
-append_partition_changes(Procedure *procedure, const char *operation)
-{
-	int			count = (int) SPI_processed;
-	MetadataChange *changes;
-
-	if (count == 0)
-		return;
-	if (count > MOST_CHANGES)
-	{
-		append_database_change(procedure, operation);
-		return;
-	}
-	changes = palloc_array(MetadataChange, count);
-	for (int i = 0; i < count; i++)
-		changes[i] = partition_change(procedure, operation, result_text(i, 1));
-	procedure_append(procedure, changes, count);
 }
 
 /* The database stays as it is to the end of the transaction, and so do its partitions; 42704 and AM401 as ever. */
@@ -90,7 +60,7 @@ partition_create(Procedure *procedure)
 				 errmsg("database \"%s\".\"%s\" has partitions already", procedure->catalog_name, procedure->database_name)));
 	procedure_sql("INSERT INTO amoro_meta.partition_set (database_id, slot_count, replica_count, node_kind) VALUES ($1, $2, $3, $4)",
 				  SPI_OK_INSERT, lengthof(row), row);
-	append_database_change(procedure, "create");
+	procedure_append_one(procedure, partition_change(procedure, "create", NULL));
 
 	SqlArgument slots[] = {row[0], row[1], sql_bigint(procedure->appended_version)};
 
@@ -109,12 +79,11 @@ partition_move_release(Procedure *procedure)
 		sql_bigint(argument_bigint(procedure, "from_node_id")), sql_text(argument_text(procedure, "from_node_name")),
 		sql_bigint(argument_bigint(procedure, "to_node_id")), sql_text(argument_text(procedure, "to_node_name"))
 	};
-	MetadataChange change = partition_change(procedure, "release", pstrdup(procedure->object_name));
 
 	lock_partitions(procedure);
 	procedure_sql("SELECT amoro_meta.release_partition($1, $2, $3::integer, $4, $5, $6, $7)",
 				  SPI_OK_SELECT, lengthof(arguments), arguments);
-	procedure_append(procedure, &change, 1);
+	procedure_append_one(procedure, partition_change(procedure, "release", pstrdup(procedure->object_name)));
 	return ACTION_NEXT;
 }
 
@@ -129,7 +98,7 @@ release_partitions(Procedure *procedure, int64 replica_count)
 
 	procedure_sql("SELECT s::text FROM amoro_meta.release_partitions($1, $2, $3, $4::integer) s ORDER BY s",
 				  SPI_OK_SELECT, lengthof(arguments), arguments);
-	append_partition_changes(procedure, "release");
+	assignment_append_changes(procedure, "release", partition_change);
 }
 
 ActionResult
@@ -171,7 +140,7 @@ partition_hand_over(Procedure *procedure)
 
 	procedure_sql("SELECT slot::text FROM amoro_meta.partition WHERE procedure_id = $1 ORDER BY partition.slot FOR NO KEY UPDATE",
 				  SPI_OK_SELECT, 1, &id);
-	append_partition_changes(procedure, "assign");
+	assignment_append_changes(procedure, "assign", partition_change);
 
 	SqlArgument arguments[] = {id, sql_bigint(procedure->appended_version)};
 
@@ -200,7 +169,7 @@ partition_drop_mark(Procedure *procedure)
 	require_unmarked(procedure);
 	procedure_sql("UPDATE amoro_meta.partition SET state = 'pre_drop', procedure_id = $2 WHERE database_id = $1",
 				  SPI_OK_UPDATE, lengthof(arguments), arguments);
-	append_database_change(procedure, "pre_drop");
+	procedure_append_one(procedure, partition_change(procedure, "pre_drop", NULL));
 	return ACTION_NEXT;
 }
 
@@ -224,7 +193,7 @@ partition_drop_commit(Procedure *procedure)
 	lock_partitions(procedure);
 	while (delete_slots(procedure->object_id, DROP_BATCH) > 0)
 		CHECK_FOR_INTERRUPTS();
-	append_database_change(procedure, "drop");
+	procedure_append_one(procedure, partition_change(procedure, "drop", NULL));
 	return ACTION_NEXT;
 }
 

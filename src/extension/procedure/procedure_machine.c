@@ -20,8 +20,6 @@
 #include "partition/assignment_action.h"
 #include "procedure/procedure_machine.h"
 #include "utils/builtins.h"
-#include "utils/jsonb.h"
-#include "utils/numeric.h"
 
 PG_FUNCTION_INFO_V1(amoro_meta_procedure_machine_rows);
 
@@ -318,97 +316,6 @@ procedure_machine_find(const char *kind, const char *state)
 			return &machine[i];
 	}
 	return NULL;
-}
-
-/*
- * procedure_append appends changes under one version and remembers it as the one to wait for.
- */
-void
-procedure_append(Procedure *procedure, MetadataChange *changes, int count)
-{
-	for (int i = 0; i < count; i++)
-		changes[i].procedure_id = procedure->procedure_id;
-	procedure->appended_version = change_append(changes, count);
-}
-
-void
-change_list_add(ChangeList *list, MetadataChange change)
-{
-	if (list->count == list->room)
-	{
-		list->room = Max(16, 2 * list->room);
-		list->changes = list->changes == NULL ? palloc_array(MetadataChange, list->room) :
-			repalloc_array(list->changes, MetadataChange, list->room);
-	}
-	list->changes[list->count++] = change;
-}
-
-void
-procedure_append_list(Procedure *procedure, ChangeList *list)
-{
-	if (list->count > 0)
-		procedure_append(procedure, list->changes, list->count);
-}
-
-static JsonbValue *
-find_argument(const Procedure *procedure, const char *name)
-{
-	if (!JB_ROOT_IS_OBJECT(procedure->arguments))
-		return NULL;
-	return getKeyJsonValueFromContainer(&procedure->arguments->root, name, strlen(name), NULL);
-}
-
-bool
-argument_has(const Procedure *procedure, const char *name)
-{
-	return find_argument(procedure, name) != NULL;
-}
-
-static JsonbValue *
-argument(const Procedure *procedure, const char *name, enum jbvType type)
-{
-	JsonbValue *value = find_argument(procedure, name);
-
-	if (value == NULL || value->type != type)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
-				 errmsg("procedure " INT64_FORMAT " has no valid argument \"%s\"",
-						procedure->procedure_id, name)));
-	return value;
-}
-
-int64
-argument_bigint(const Procedure *procedure, const char *name)
-{
-	JsonbValue *value = argument(procedure, name, jbvNumeric);
-
-	return DatumGetInt64(DirectFunctionCall1(numeric_int8, NumericGetDatum(value->val.numeric)));
-}
-
-bool
-argument_boolean(const Procedure *procedure, const char *name)
-{
-	return argument(procedure, name, jbvBool)->val.boolean;
-}
-
-char *
-argument_text(const Procedure *procedure, const char *name)
-{
-	JsonbValue *value = argument(procedure, name, jbvString);
-
-	return pnstrdup(value->val.string.val, value->val.string.len);
-}
-
-char *
-argument_optional_text(const Procedure *procedure, const char *name)
-{
-	return find_argument(procedure, name) == NULL ? NULL : argument_text(procedure, name);
-}
-
-Jsonb *
-argument_jsonb(const Procedure *procedure, const char *name)
-{
-	return JsonbValueToJsonb(argument(procedure, name, jbvBinary));
 }
 
 /*

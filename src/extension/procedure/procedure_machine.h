@@ -69,8 +69,11 @@ typedef struct ProcedureStep
 
 /* NULL when the machine knows no such kind or state. */
 extern const ProcedureStep *procedure_machine_find(const char *kind, const char *state);
+
+/* procedure_change.c */
 /* Appends changes of a procedure to the log, under one version, which becomes appended_version. */
 extern void procedure_append(Procedure *procedure, MetadataChange *changes, int count);
+extern void procedure_append_one(Procedure *procedure, MetadataChange change);
 
 /* Changes that are collected before they are appended, all under one version. Begins as {0}. */
 typedef struct ChangeList
@@ -84,7 +87,7 @@ extern void change_list_add(ChangeList *list, MetadataChange change);
 /* Appends them, if there are any. */
 extern void procedure_append_list(Procedure *procedure, ChangeList *list);
 
-/* Members of the arguments; each raises 42P17 when the member is missing or of another type: the row is unreadable. */
+/* procedure_argument.c: members of the arguments; each raises 42P17 when the member is missing or of another type: the row is unreadable. */
 extern bool argument_has(const Procedure *procedure, const char *name);
 extern int64 argument_bigint(const Procedure *procedure, const char *name);
 extern bool argument_boolean(const Procedure *procedure, const char *name);

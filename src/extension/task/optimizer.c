@@ -7,8 +7,8 @@
 #include "access/xlog.h"
 #include "common/hashfn.h"
 #include "miscadmin.h"
+#include "own_table.h"
 #include "task/optimizer.h"
-#include "task/own_table.h"
 #include "utils/fmgrprotos.h"
 #include "utils/uuid.h"
 

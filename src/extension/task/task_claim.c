@@ -10,7 +10,7 @@
 #include "blocker/blocker_head.h"
 #include "compat.h"
 #include "miscadmin.h"
-#include "task/own_table.h"
+#include "own_table.h"
 #include "task/task_claim.h"
 #include "task/task_cursor.h"
 #include "task/task_state.h"

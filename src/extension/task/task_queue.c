@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-#include "task/own_table.h"
+#include "own_table.h"
 #include "task/task_activity.h"
 #include "task/task_queue.h"
 #include "utils/builtins.h"

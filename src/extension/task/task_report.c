@@ -8,8 +8,8 @@
 
 #include "funcapi.h"
 #include "miscadmin.h"
+#include "own_table.h"
 #include "task/optimizer.h"
-#include "task/own_table.h"
 #include "task/task_activity.h"
 #include "task/task_state.h"
 #include "utils/timestamp.h"

@@ -12,7 +12,7 @@
 #include "common/hashfn.h"
 #include "common/pg_prng.h"
 #include "miscadmin.h"
-#include "task/own_table.h"
+#include "own_table.h"
 #include "task/task_seat.h"
 #include "task/task_state.h"
 #include "utils/fmgrprotos.h"

@@ -7,7 +7,7 @@
 
 #include "postgres.h"
 
-#include "task/own_table.h"
+#include "own_table.h"
 
 /* The label of a state, as its Datum in column state. */
 extern Datum task_state(const char *label);

@@ -20,13 +20,10 @@
 #include "miscadmin.h"
 #include "node/node.h"
 #include "pgstat.h"
-#include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
 #include "procedure/procedure.h"
 #include "storage/condition_variable.h"
-#include "storage/ipc.h"
 #include "storage/latch.h"
-#include "tcop/tcopprot.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
 #include "worker/coordinator.h"
@@ -35,6 +32,7 @@
 #include "worker/lifecycle.h"
 #include "worker/stop_point.h"
 #include "worker/sweep.h"
+#include "worker/worker_place.h"
 
 /* Covers a lost wake-up, and how often it is looked whether extension and identity are still as they were. */
 #define TICK_US (1000 * 1000)
@@ -275,24 +273,13 @@ guarded_wait(int64 delay_us, bool wakeable)
 	PG_END_TRY();
 }
 
-static void
-connect_to_database(Oid database)
-{
-	before_shmem_exit(coordinator_entry_leave, ObjectIdGetDatum(database));
-	pqsignal(SIGHUP, SignalHandlerForConfigReload);
-	/* Not a flag of our own: a wait for a synchronous standby ends for this one only, and so does a fast shutdown. */
-	pqsignal(SIGTERM, die);
-	BackgroundWorkerUnblockSignals();
-	BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
-}
-
 /* Entry point of the process; its argument is the oid of the database. */
 void
 amoro_meta_coordinator_main(Datum database)
 {
 	bool		wakeable;
 
-	connect_to_database(DatumGetObjectId(database));
+	worker_connect(DatumGetObjectId(database), coordinator_entry_leave);
 	if (!coordinator_entry_announce())
 		proc_exit(0);
 	/* Only now: who takes the hold after this look finds our pid in the entry. */

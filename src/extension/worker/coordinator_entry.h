@@ -14,10 +14,7 @@
 
 /* Enters this process into the entry of its database; false when another one is alive there. */
 extern bool coordinator_entry_announce(void);
-/*
- * Takes the process out of the entry and tells the launcher. Registered before the connection is made, so it runs
- * after the transaction of an interrupted cycle is aborted, its locks with it.
- */
+/* Takes the process out of the entry and tells the launcher; see worker_connect. */
 extern void coordinator_entry_leave(int code, Datum database);
 /* Sets the state in the entry; true when it was another one, which is then worth a line in the log. */
 extern bool coordinator_entry_set_state(CoordinatorState state);

@@ -1,19 +1,34 @@
 /*
  * worker_place.c
- *		The places of the coordinator and the explorer in the shared entry of their database.
+ *		How the coordinator and the explorer come to their database, and their places in its shared entry.
  */
 #include "worker/worker_place.h"
 
 #include "compat.h"
 #include "miscadmin.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
 #include "storage/lock.h"
 #include "storage/lwlock.h"
+#include "tcop/tcopprot.h"
 #include "worker/lifecycle.h"
 
 static WorkerPlace *
 place_in(DatabaseEntry *entry, WorkerKind kind)
 {
 	return kind == WORKER_COORDINATOR ? &entry->coordinator : &entry->explorer;
+}
+
+/* See worker_place.h. */
+void
+worker_connect(Oid database, pg_on_exit_callback leave)
+{
+	before_shmem_exit(leave, ObjectIdGetDatum(database));
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	/* Not a flag of our own: a wait for a synchronous standby ends for this one only, and so does a fast shutdown. */
+	pqsignal(SIGTERM, die);
+	BackgroundWorkerUnblockSignals();
+	BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
 }
 
 /* See worker_place.h. */

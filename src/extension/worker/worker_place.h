@@ -1,6 +1,6 @@
 /*
  * worker_place.h
- *		The places of the coordinator and the explorer in the shared entry of their database.
+ *		How the coordinator and the explorer come to their database, and their places in its shared entry.
  */
 #ifndef AMORO_META_WORKER_PLACE_H
 #define AMORO_META_WORKER_PLACE_H
@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "shmem.h"
+#include "storage/ipc.h"
 
 typedef enum WorkerKind
 {
@@ -18,6 +19,11 @@ typedef enum WorkerKind
 /* What else changes in the entry with the coming or going of this process; AmoroShared->lock is held. May be NULL. */
 typedef void (*WorkerChange) (DatabaseEntry *entry);
 
+/*
+ * Connects this process to its database. leave, which is given its oid, is registered before, so it runs after the
+ * transaction of an interrupted cycle is aborted, its locks with it.
+ */
+extern void worker_connect(Oid database, pg_on_exit_callback leave);
 /* Enters this process into its place; false when another one is alive there, or the database has no entry. */
 extern bool worker_place_enter(WorkerKind kind, WorkerChange change);
 /* Takes it out again, if it is there, and tells the launcher. */

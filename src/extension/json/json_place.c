@@ -4,7 +4,7 @@
  */
 #include "postgres.h"
 
-#include "explorer/json_place.h"
+#include "json/json_place.h"
 #include "lib/stringinfo.h"
 #include "mb/pg_wchar.h"
 #include "utils/builtins.h"

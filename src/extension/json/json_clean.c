@@ -5,7 +5,7 @@
 #include "postgres.h"
 
 #include "catalog/namespace.h"
-#include "explorer/json_clean.h"
+#include "json/json_clean.h"
 #include "mb/pg_wchar.h"
 
 /* A parser recurses once a level, and makes an object of each value. */
