@@ -176,6 +176,9 @@ parameters_fill(Parameters *parameters, const Registration *registration, const 
 		case REQUEST_CHANGES:
 			values[0] = number(parameters, 0, request->version);
 			return true;
+		case REQUEST_LISTING:
+			values[4] = number(parameters, 4, question->max_rows);
+			/* fall through */
 		case REQUEST_LOOKUP:
 			values[0] = question->kind_name;
 			values[1] = question->key->catalog_name;
@@ -184,13 +187,6 @@ parameters_fill(Parameters *parameters, const Registration *registration, const 
 			return true;
 		case REQUEST_LOOKUP_MANY:
 			return fill_many(parameters, question);
-		case REQUEST_LISTING:
-			values[0] = question->kind_name;
-			values[1] = question->key->catalog_name;
-			values[2] = question->key->database_name;
-			values[3] = question->key->object_name;
-			values[4] = number(parameters, 4, question->max_rows);
-			return true;
 		case REQUEST_SNAPSHOT:
 			fill_snapshot(parameters, question);
 			return true;
