@@ -34,15 +34,33 @@ grep -oE '`[0-9a-z_]+`' docs/fault-tolerance.md | tr -d '`' | grep -E '^[0-9]{3}
 		[ -n "$(psql -X -q -At -c "SELECT 1 FROM pg_class WHERE relname = '$name' UNION ALL SELECT 1 FROM pg_proc WHERE proname = '$name'")" ] ||
 		echo "docs/fault-tolerance.md: no test or function $name"
 done
-# every source of the extension has its place in the table of its README; blocker*.c stands for all that match
-patterns=$(grep -oE '`[a-z_*]+\.[ch]`' src/extension/README.md | tr -d '`')
-for file in src/extension/*.c src/extension/*/*.c; do
-	found=
-	for pattern in $patterns; do
-		if [[ ${file##*/} == $pattern ]]; then found=yes; fi
+# every source has its place in the tables of the README of its part; blocker*.c stands for all that match
+for part in src/extension src/node; do
+	patterns=$(grep -oE '`[a-z_*]+\.[ch]`' $part/README.md | tr -d '`')
+	for file in $part/*.c $part/*/*.c; do
+		found=
+		for pattern in $patterns; do
+			if [[ ${file##*/} == $pattern ]]; then found=yes; fi
+		done
+		[ -n "$found" ] || [ ! -e "$file" ] || echo "$part/README.md: no word about $file"
 	done
-	[ -n "$found" ] || echo "src/extension/README.md: no word about $file"
 done
+# files that documents and comments name, with or without their folders
+find . -type f -not -path './.git/*' -not -path './.stage/*' | perl -e '
+	my @there = <STDIN>;
+	chomp @there;
+	for my $file (grep m{\.md$|^\./(?:src|test)/.*\.(?:[ch]|sql|p[lm])$} && !m{/build}, @there)
+	{
+		open my $in, "<", $file or die "$file: $!";
+		while (<$in>)
+		{
+			my $text = $file =~ /\.md$/ ? join " ", /`([^`]*)`/g : m{(?:/\*|^ \*|^\s*--|^\s*#)\s(.*)} ? $1 : next;
+			for my $name ($text =~ m{(?<![\w*./\$-])((?:\w+/)*[a-z]\w*\.(?:[ch]|sql|p[lmy]|pml|spec))(?![\w*])}g)
+			{
+				print "$file:$.: no file $name\n" unless $name eq "postgres.h" || grep m{/\Q$name\E$}, @there;
+			}
+		}
+	}'
 # the queries for monitoring run
 awk '/Alerts worth having/ { here = 1 } here && /^```sql/ { on = 1; next } on && /^```/ { exit } on' docs/operations.md >"$AMORO_WORK/alerts.sql"
 [ -s "$AMORO_WORK/alerts.sql" ] || echo "docs/operations.md: no queries for monitoring"
