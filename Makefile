@@ -6,7 +6,7 @@ EXTVERSION = $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" amoro_meta.co
 MODULE_big = amoro_meta
 OBJS = $(patsubst %.c,%.o,$(sort $(wildcard src/extension/*.c src/extension/*/*.c)))
 
-# The install script is its parts in this order: each part uses only what stands before it.
+# The install script is its parts in this order (src/schema/README.md).
 SCHEMA = $(addprefix src/schema/,$(addsuffix .sql,$(shell sed -e 's/\#.*//' src/schema/order)))
 DATA_built = amoro_meta--$(EXTVERSION).sql
 

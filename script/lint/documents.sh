@@ -45,6 +45,10 @@ for part in src/extension src/node; do
 		[ -n "$found" ] || [ ! -e "$file" ] || echo "$part/README.md: no word about $file"
 	done
 done
+# and so has every part of the install script
+sed 's/#.*//' src/schema/order | grep . | while read -r part; do
+	grep -qF "\`$part\`" src/schema/README.md || echo "src/schema/README.md: no word about $part"
+done
 # files that documents and comments name, with or without their folders
 find . -type f -not -path './.git/*' -not -path './.stage/*' | perl -e '
 	my @there = <STDIN>;
