@@ -103,7 +103,8 @@ CREATE FUNCTION grant_access(role_name name, access_kind text) RETURNS boolean
 	SET search_path = pg_catalog, pg_temp
 	AS $$SELECT amoro_meta.change_access(role_name, access_kind, true)$$;
 COMMENT ON FUNCTION grant_access(name, text) IS
-	'gives a role the functions and views of one kind: reader, writer, optimizer, node, operator or admin; false when it had that kind. 42704 for an unknown role, 22023 for an unknown kind';
+	'gives a role the functions and views of one kind: reader, writer, optimizer, node, operator or admin; false when it had that kind. '
+	'Errors: 42704 no such role, 22023 no such kind, 25006';
 REVOKE ALL ON FUNCTION grant_access(name, text) FROM PUBLIC;
 
 CREATE FUNCTION revoke_access(role_name name, access_kind text) RETURNS boolean
@@ -111,7 +112,8 @@ CREATE FUNCTION revoke_access(role_name name, access_kind text) RETURNS boolean
 	SET search_path = pg_catalog, pg_temp
 	AS $$SELECT amoro_meta.change_access(role_name, access_kind, false)$$;
 COMMENT ON FUNCTION revoke_access(name, text) IS
-	'takes one kind of access from a role, except for what another of its kinds gives as well; false when it did not have that kind';
+	'takes one kind of access from a role, except for what another of its kinds gives as well; false when it did not have that kind. '
+	'Errors: 22023 no such kind, 25006';
 REVOKE ALL ON FUNCTION revoke_access(name, text) FROM PUBLIC;
 
 INSERT INTO amoro_meta.access_rule (access_kind, object_kind, object_name) VALUES

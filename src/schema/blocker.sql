@@ -312,7 +312,8 @@ BEGIN
 END;
 $$;
 COMMENT ON FUNCTION purge_blockers() IS
-	'removes expired blockers of all tables, and rows of tables that nobody blocks any more, one batch; returns how many rows it has looked at. The coordinator does it by itself';
+	'removes expired blockers of all tables, and rows of tables that nobody blocks any more, one batch; returns how many rows it has looked at. '
+	'The coordinator does it by itself. Errors: 25006';
 REVOKE ALL ON FUNCTION purge_blockers() FROM PUBLIC;
 
 INSERT INTO amoro_meta.access_rule (access_kind, object_kind, object_name)

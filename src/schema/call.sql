@@ -121,7 +121,7 @@ BEGIN
 END;
 $$;
 COMMENT ON FUNCTION call_leader(text, text, text, text, text, interval, uuid) IS
-	'has the leader of a service called over HTTP, at its endpoint and that path, once this transaction is committed; returns the id for call_result. It is tried '
+	'has the leader of a service called over HTTP, at its endpoint and that path, once this transaction is committed; returns the id for call_result. method: GET, POST, PUT, PATCH or DELETE; body, with its content_type, for all but GET. It is tried '
 	'until the leader has answered with a status below 500 (other than 408, 421, 425, 429) or the timeout is over, of the next leader when the leader changes. '
 	'Each attempt carries Idempotency-Key (request_id, or one of its own) and Amoro-Leader-Token. request_id: a retry with the same one returns the same call. '
 	'Errors: 53400 too many wait, 54000 the body is larger than 1 MB, AM005 not preloaded, 22004, 22023, 25006, 40001';

@@ -89,7 +89,8 @@ BEGIN
 END;
 $$;
 COMMENT ON FUNCTION adopt_database() IS
-	'makes a restored or copied database the one that coordinates the nodes in it; false when it already is. Only when the original no longer does: both would grant leases';
+	'makes a restored or copied database the one that coordinates the nodes in it; false when it already is. Only when the original no longer does: '
+	'both would grant leases. Errors: 25006';
 REVOKE ALL ON FUNCTION adopt_database() FROM PUBLIC;
 
 INSERT INTO amoro_meta.access_rule (access_kind, object_kind, object_name) VALUES

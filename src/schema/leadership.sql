@@ -224,7 +224,7 @@ BEGIN
 END;
 $$;
 COMMENT ON FUNCTION assert_leadership(text, bigint) IS
-	'for what a leader writes into this database: returns the token if it is that of the leader now; nobody else comes to lead before the caller''s transaction ends. '
+	'for what the leader of a service writes into this database: returns the token if it is that of the leader now; nobody else comes to lead before the caller''s transaction ends. '
 	'Errors: AM601 it is not, 42501 the leader''s node belongs to another role, AM005, 22004, 22023, 25006, 40001';
 REVOKE ALL ON FUNCTION assert_leadership(text, bigint) FROM PUBLIC;
 

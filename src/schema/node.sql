@@ -201,6 +201,7 @@ END;
 $$;
 COMMENT ON FUNCTION register_node(text, uuid, text, text, integer) IS
 	'registers a process as the node of that name, in place of an older process; it starts fenced: load, then activate_node. '
+	'incarnation: a new one with every start of a process. endpoint: where others reach it, shown in node_status and called by call_leader. '
 	'Errors: AM003 this process was superseded or its node removed, AM005 no coordinator, AM401 being removed, 42501 name of another role, '
 	'0A000 unknown protocol version, 53400 no room (amoro_meta.max_nodes), 22004 and 22023 bad arguments, 25006 on a standby';
 REVOKE ALL ON FUNCTION register_node(text, uuid, text, text, integer) FROM PUBLIC;
@@ -223,7 +224,7 @@ CREATE FUNCTION node_heartbeat_text(node_id bigint, incarnation uuid, term bigin
 COMMENT ON FUNCTION node_heartbeat_text(bigint, uuid, bigint, bigint, bigint, interval, text, boolean) IS
 	'as node_heartbeat, the answer being one value, the text form of node_grant: the cheapest heartbeat there is. with_changes: the changes after '
 	'applied_version up to the metadata version of the answer follow, a line each, with the columns of metadata_changes in the text format of COPY; '
-	'none when they are not at hand: then ask metadata_changes';
+	'none when they are not at hand: then ask metadata_changes. Errors as node_heartbeat';
 REVOKE ALL ON FUNCTION node_heartbeat_text(bigint, uuid, bigint, bigint, bigint, interval, text, boolean) FROM PUBLIC;
 
 CREATE FUNCTION activate_node(node_id bigint, incarnation uuid, term bigint, lease_epoch bigint, loaded_version bigint)

@@ -99,7 +99,7 @@ END;
 $$;
 COMMENT ON FUNCTION register_optimizer(text, integer, integer, text, text, jsonb) IS
 	'registers an optimizer with thread_count threads, 0 to thread_count - 1, in a group, and returns the token that it has to show from '
-	'then on; only the role that registered it may. container_name: that of the group, if null. A property heart-beat-interval '
+	'then on; only the role that registered it may. container_name: that of the group, if null. memory_mb (MB), resource_id and properties are shown in optimizers. A property heart-beat-interval '
 	'(milliseconds, or with a unit) is refused unless it is less than amoro_meta.optimizer_heartbeat_timeout. '
 	'Errors: 42704 no such group, 22004, 22023, 25006';
 REVOKE ALL ON FUNCTION register_optimizer(text, integer, integer, text, text, jsonb) FROM PUBLIC;

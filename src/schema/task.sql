@@ -248,7 +248,7 @@ CREATE FUNCTION complete_task(token uuid, thread_id integer, process_id bigint, 
 	SET search_path = pg_catalog, pg_temp
 	AS 'MODULE_PATHNAME', 'amoro_meta_complete_task';
 COMMENT ON FUNCTION complete_task(uuid, integer, bigint, integer, integer, bytea, text, jsonb) IS
-	'reports the end of a task that was acknowledged; error: why it failed. Returns success, retry (it failed and is planned again), failed '
+	'reports the end of a task that was acknowledged; error: why it failed; output and metrics (an object) are kept with the attempt. Returns success, retry (it failed and is planned again), failed '
 	'(it did more than amoro_meta.task_max_retries times, and so does its process), cancelled (its process is over), or ignored: that attempt '
 	'is over or was not acknowledged, nothing has changed, drop it. Errors: AM301 unknown token, 42501 token of another role, 22004, 22023, 25006';
 REVOKE ALL ON FUNCTION complete_task(uuid, integer, bigint, integer, integer, bytea, text, jsonb) FROM PUBLIC;
