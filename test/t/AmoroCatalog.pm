@@ -3,12 +3,12 @@ package AmoroCatalog;
 
 use strict;
 use warnings;
+use AmoroChild qw(child_started end_child);
 use AmoroCluster qw(poll);
 use File::Basename qw(dirname);
 use PostgreSQL::Test::Utils;
 
 my $program = dirname(__FILE__) . '/../explorer/catalog_server.py';
-my %running;
 
 # Starts a catalog server; options: arguments of the program.
 sub start
@@ -21,7 +21,7 @@ sub start
 		open STDIN, '<', '/dev/null';
 		exec('/usr/bin/python3', $program, '--directory', $directory, @arguments) or POSIX::_exit(1);
 	}
-	$running{$pid} = 1;
+	child_started($pid);
 	poll('the catalog server listens', sub { -e "$directory/port" });
 	chomp(my $port = slurp_file("$directory/port"));
 	return bless { directory => $directory, pid => $pid, port => $port,
@@ -55,14 +55,7 @@ sub requests
 	return split /\n/, $new;
 }
 
-sub stop
-{
-	my ($self) = @_;
-	return unless delete $running{ $self->{pid} };
-	kill 'KILL', $self->{pid};
-	waitpid $self->{pid}, 0;
-	return;
-}
+sub stop { my ($self) = @_; return end_child($self->{pid}) }
 
 # Creates a catalog of the metastore iceberg_rest; $auth: the JSON of auth_config.
 sub create
@@ -114,13 +107,5 @@ sub tables
 
 # Names as a JSON list.
 sub list { return '[' . join(', ', map { "\"$_\"" } @_) . ']' }
-
-END
-{
-	my $status = $?;
-	kill 'KILL', keys %running;
-	waitpid $_, 0 for keys %running;
-	$? = $status;
-}
 
 1;

@@ -3,6 +3,7 @@ package AmoroNode;
 
 use strict;
 use warnings;
+use AmoroChild qw(child_started child_ended);
 use AmoroHttp;
 use Carp;
 use POSIX qw(:sys_wait_h);
@@ -13,7 +14,6 @@ use Time::HiRes qw(sleep time);
 BEGIN { $SIG{CHLD} = 'DEFAULT' }
 
 my $count = 0;
-my %running;    # by process id: what this test started and has to end
 
 # Starts amoro-node and waits until it listens. Options: name, conninfo, options (more command line, a reference to an
 # array), under (a command it runs under, ditto), listen, environment (a reference to a hash), stderr (a handle, instead
@@ -54,7 +54,7 @@ sub _spawn
 		exec @$command or POSIX::_exit(127);
 	}
 	$self->{pid} = $pid;
-	$running{$pid} = $self;
+	child_started($pid);
 	return;
 }
 
@@ -136,7 +136,7 @@ sub is_running
 	return 0 unless defined $self->{pid} && !defined $self->{exit};
 	return 1 if waitpid($self->{pid}, WNOHANG) == 0;
 	$self->{exit} = $? & 127 ? -($? & 127) : $? >> 8;
-	delete $running{ $self->{pid} };
+	child_ended($self->{pid});
 	return 0;
 }
 
@@ -172,18 +172,6 @@ sub descriptor_count
 	my ($self) = @_;
 	my @descriptors = glob "/proc/$self->{pid}/fd/*";
 	return scalar @descriptors;
-}
-
-END
-{
-	my $status = $?;
-	for my $pid (keys %running)
-	{
-		kill 'CONT', $pid;
-		kill 'KILL', $pid;
-		waitpid $pid, 0;
-	}
-	$? = $status;
 }
 
 1;

@@ -3,6 +3,7 @@ package AmoroPgbouncer;
 
 use strict;
 use warnings;
+use AmoroChild qw(child_started end_child);
 use AmoroCluster;
 use AmoroLake;
 use IO::Socket::INET;
@@ -10,7 +11,6 @@ use IO::Socket::UNIX;
 use PostgreSQL::Test::Utils;
 use POSIX ();
 
-my %running;    # by process id
 
 # Options: pool_size, the sessions it holds at the server.
 sub new
@@ -49,27 +49,13 @@ sub start
 		exec 'pgbouncer', '-q', "$self->{directory}/pgbouncer.ini" or POSIX::_exit(127);
 	}
 	$self->{pid} = $pid;
-	$running{$pid} = 1;
+	child_started($pid);
 	AmoroCluster::poll('pgbouncer listens', sub { IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $self->{port}) }, 30);
 	return $self;
 }
 
-sub kill
-{
-	my ($self) = @_;
-	CORE::kill 'KILL', $self->{pid};
-	waitpid $self->{pid}, 0;
-	delete $running{ $self->{pid} };
-	return;
-}
+sub kill { my ($self) = @_; return end_child($self->{pid}) }
 
 sub conninfo { return "host=127.0.0.1 port=$_[0]{port} dbname=postgres" }
-
-END
-{
-	my $status = $?;
-	for my $pid (keys %running) { CORE::kill 'KILL', $pid; waitpid $pid, 0 }
-	$? = $status;
-}
 
 1;

@@ -7,12 +7,12 @@ package AmoroPooler;
 
 use strict;
 use warnings;
+use AmoroChild qw(child_started end_child);
 use IO::Select;
 use IO::Socket::INET;
 use IO::Socket::UNIX;
 use POSIX ();
 
-my %running;
 
 sub start
 {
@@ -27,7 +27,7 @@ sub start
 		POSIX::_exit(0);
 	}
 	$self->{pid} = $pid;
-	$running{$pid} = 1;
+	child_started($pid);
 	return $self;
 }
 
@@ -147,20 +147,6 @@ sub _run
 	return;
 }
 
-sub stop
-{
-	my ($self) = @_;
-	return unless delete $running{ $self->{pid} };
-	kill 'KILL', $self->{pid};
-	waitpid $self->{pid}, 0;
-	return;
-}
-
-END
-{
-	my $status = $?;
-	for my $pid (keys %running) { kill 'KILL', $pid; waitpid $pid, 0 }
-	$? = $status;
-}
+sub stop { my ($self) = @_; return end_child($self->{pid}) }
 
 1;

@@ -9,6 +9,7 @@ package AmoroProxy;
 
 use strict;
 use warnings;
+use AmoroChild qw(child_started end_child);
 use IO::Select;
 use IO::Socket::INET;
 use IO::Socket::UNIX;
@@ -16,7 +17,6 @@ use POSIX ();
 use Socket qw(SOL_SOCKET SO_REUSEADDR);
 use Time::HiRes qw(time);
 
-my %running;
 
 # Starts a proxy to a unix socket; it listens on a free port of 127.0.0.1. Options: address, port.
 sub start
@@ -39,7 +39,7 @@ sub start
 	close $reader;
 	close $answer_writer;
 	$self->{pid} = $pid;
-	$running{$pid} = 1;
+	child_started($pid);
 	return $self;
 }
 
@@ -72,25 +72,7 @@ sub connection_count { return $_[0]->_command('count') }
 # Everything passes again, what was held first.
 sub heal { my ($self) = @_; $self->set(up => 'pass', down => 'pass', up_delay => 0, down_delay => 0); return $self->accept }
 
-sub stop
-{
-	my ($self) = @_;
-	return unless delete $running{ $self->{pid} };
-	kill 'KILL', $self->{pid};
-	waitpid $self->{pid}, 0;
-	return;
-}
-
-END
-{
-	my $status = $?;
-	for my $pid (keys %running)
-	{
-		kill 'KILL', $pid;
-		waitpid $pid, 0;
-	}
-	$? = $status;
-}
+sub stop { my ($self) = @_; return end_child($self->{pid}) }
 
 # From here on: the proxy's own process.
 

@@ -3,12 +3,12 @@ package AmoroReader;
 
 use strict;
 use warnings;
+use AmoroChild qw(child_started end_child);
 use AmoroHttp;
 use POSIX ();
 use Time::HiRes qw(sleep time);
 
 my $count = 0;
-my %running;
 
 # Starts to read path, "/v1/tables/c/d/t", from an AmoroNode.
 sub start
@@ -25,7 +25,7 @@ sub start
 		POSIX::_exit(0);
 	}
 	$self->{pid} = $pid;
-	$running{$pid} = 1;
+	child_started($pid);
 	return $self;
 }
 
@@ -87,24 +87,6 @@ sub longest_gap
 	return $to - $last > $longest ? $to - $last : $longest;
 }
 
-sub stop
-{
-	my ($self) = @_;
-	return unless delete $running{ $self->{pid} };
-	kill 'KILL', $self->{pid};
-	waitpid $self->{pid}, 0;
-	return;
-}
-
-END
-{
-	my $status = $?;
-	for my $pid (keys %running)
-	{
-		kill 'KILL', $pid;
-		waitpid $pid, 0;
-	}
-	$? = $status;
-}
+sub stop { my ($self) = @_; return end_child($self->{pid}) }
 
 1;
