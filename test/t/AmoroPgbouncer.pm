@@ -5,7 +5,6 @@ use strict;
 use warnings;
 use AmoroChild qw(child_started end_child);
 use AmoroCluster;
-use AmoroLake;
 use IO::Socket::INET;
 use IO::Socket::UNIX;
 use PostgreSQL::Test::Utils;
