@@ -36,7 +36,7 @@ _PG_init(void)
 	explorer_install_callbacks();
 	task_install_callbacks();
 
-	/* Without preload the parts that need no coordinator work all the same (docs/protocol.md, section 2). */
+	/* Without preload the parts that need no coordinator work all the same (README.md, Installation). */
 	if (!process_shared_preload_libraries_in_progress)
 		return;
 

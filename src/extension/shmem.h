@@ -2,7 +2,7 @@
  * shmem.h
  *		Shared memory of amoro_meta: one entry a database that runs a coordinator,
  *		one slot a node incarnation. All of it may be lost at any moment: a new term
- *		starts then, and every registered node is owed one longest lease (docs/protocol.md, section 2).
+ *		starts then, and every registered node is owed one longest lease (docs/protocol.md, section 3, rule 5).
  *
  * AmoroShared->lock guards everything here. It is held for the time of a few hundred
  * instructions, never over a system call, an allocation or another lightweight lock.

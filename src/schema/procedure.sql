@@ -1,4 +1,4 @@
-/* Procedures: metadata operations of several durable steps (docs/protocol.md, section 5). */
+/* Procedures: metadata operations of several durable steps (docs/protocol.md, section 7). */
 
 CREATE TABLE amoro_meta.procedure
 (

@@ -1,6 +1,6 @@
 /*
  * lease.h
- *		The server's side of the ten rules (docs/protocol.md, section 3), over shared memory alone.
+ *		The server's side of the rules (docs/protocol.md, section 3), over shared memory alone.
  *		Every function takes AmoroShared->lock itself; those that end in _locked expect it held.
  */
 #ifndef AMORO_META_LEASE_H

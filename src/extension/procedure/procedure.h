@@ -1,7 +1,7 @@
 /*
  * procedure.h
  *		The engine of the procedures: their machine is a table of steps, each step one short
- *		transaction of the coordinator (docs/protocol.md, section 5).
+ *		transaction of the coordinator (docs/protocol.md, section 7).
  */
 #ifndef AMORO_META_PROCEDURE_H
 #define AMORO_META_PROCEDURE_H

@@ -1,6 +1,6 @@
 /*
  * lease.h
- *		The node's side of the ten rules (docs/protocol.md, section 3), without input or output: requests go out with what
+ *		The node's side of the rules (docs/protocol.md, section 3), without input or output: requests go out with what
  *		lease_request_begin put into them, answers come in, and lease_next_step says what to ask next.
  *
  * One thread, the heartbeat thread, changes a lease, under the lock of the node; any thread reads the atomic
