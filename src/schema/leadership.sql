@@ -60,6 +60,51 @@ COMMENT ON VIEW leaders IS
 	'unknown (on a standby, without a coordinator). The columns of the node are null when a newer process has its name';
 GRANT SELECT ON leaders TO pg_monitor;
 
+CREATE FUNCTION amoro_meta.judge_candidate(service text, node_id bigint, incarnation uuid, OUT leader boolean, OUT newest_token bigint,
+										   OUT term bigint, OUT lease_epoch bigint, OUT leader_name text, OUT leader_endpoint text,
+										   OUT retry_after interval, OUT reason text)
+	LANGUAGE plpgsql VOLATILE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	own record;
+	present record;
+BEGIN
+	leader := false;
+	own := amoro_meta.candidate_lease(node_id, incarnation);
+	term := own.term;
+	lease_epoch := own.lease_epoch;
+	SELECT l.*, t.held, t.owed_for, n.node_name, n.endpoint INTO present
+		FROM (VALUES (judge_candidate.service)) v (service) LEFT JOIN amoro_meta.leadership l USING (service)
+			LEFT JOIN amoro_meta.node n ON n.node_id = l.node_id AND n.incarnation = l.incarnation,
+			LATERAL amoro_meta.tenure_lease(CASE WHEN l.released_at IS NULL THEN l.node_id END, l.incarnation, l.term, l.lease_epoch) t;
+	newest_token := present.token;
+	-- who asks has stopped what it led in an older term; of others there may be tenures that nobody knows of
+	IF NOT present.held AND (present.node_id, present.incarnation) = (judge_candidate.node_id, judge_candidate.incarnation) THEN
+		present.owed_for := (SELECT u.owed_for FROM amoro_meta.tenure_lease(NULL, NULL, NULL, NULL) u);
+	END IF;
+	IF present.held AND (present.node_id, present.incarnation) = (judge_candidate.node_id, judge_candidate.incarnation) THEN
+		-- an old snapshot may show a tenure that was given back since
+		IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+			PERFORM FROM amoro_meta.leadership l WHERE l.service = judge_candidate.service FOR SHARE;
+		END IF;
+		leader := true;
+	ELSIF present.owed_for IS NOT NULL THEN
+		leader_name := CASE WHEN present.held THEN present.node_name END;
+		leader_endpoint := CASE WHEN present.held THEN present.endpoint END;
+		retry_after := present.owed_for;
+		reason := CASE WHEN present.held THEN 'another node leads the service' ELSE 'the lease of an older leader may not be over' END;
+	ELSIF own.reason IS NOT NULL THEN
+		reason := own.reason;
+		retry_after := interval '1 s';
+	END IF;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.judge_candidate(text, bigint, uuid) IS
+	'whether a node leads a service, or why it may not come to lead it; reason null: it may, as far as can be seen. newest_token: of whatever tenure, null: there '
+	'was none. Errors: as node_heartbeat; 40001';
+REVOKE ALL ON FUNCTION amoro_meta.judge_candidate(text, bigint, uuid) FROM PUBLIC;
+
 -- A refusal writes nothing, locks nothing and waits for nobody: candidates may ask as often as they like.
 CREATE FUNCTION acquire_leadership(service text, node_id bigint, incarnation uuid, OUT leader boolean, OUT token bigint, OUT term bigint,
 								   OUT lease_epoch bigint, OUT leader_name text, OUT leader_endpoint text, OUT retry_after interval, OUT reason text)
@@ -67,41 +112,15 @@ CREATE FUNCTION acquire_leadership(service text, node_id bigint, incarnation uui
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
-	own record;
-	present record;
+	newest_token bigint;
 	locked boolean := false;
 BEGIN
 	PERFORM amoro_meta.check_name('service', service);
-	leader := false;
 	LOOP
 		-- after the locks, the second time: the clock is read last
-		own := amoro_meta.candidate_lease(node_id, incarnation);
-		term := own.term;
-		lease_epoch := own.lease_epoch;
-		SELECT l.*, t.held, t.owed_for, n.node_name, n.endpoint INTO present
-			FROM (VALUES (acquire_leadership.service)) v (service) LEFT JOIN amoro_meta.leadership l USING (service)
-				LEFT JOIN amoro_meta.node n ON n.node_id = l.node_id AND n.incarnation = l.incarnation,
-				LATERAL amoro_meta.tenure_lease(CASE WHEN l.released_at IS NULL THEN l.node_id END, l.incarnation, l.term, l.lease_epoch) t;
-		-- who asks has stopped what it led in an older term; of others there may be tenures that nobody knows of
-		IF NOT present.held AND (present.node_id, present.incarnation) = (acquire_leadership.node_id, acquire_leadership.incarnation) THEN
-			present.owed_for := (SELECT u.owed_for FROM amoro_meta.tenure_lease(NULL, NULL, NULL, NULL) u);
-		END IF;
-		IF present.held AND (present.node_id, present.incarnation) = (acquire_leadership.node_id, acquire_leadership.incarnation) THEN
-			-- an old snapshot may show a tenure that was given back since
-			IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
-				PERFORM FROM amoro_meta.leadership l WHERE l.service = acquire_leadership.service FOR SHARE;
-			END IF;
-			leader := true;
-			token := present.token;
-		ELSIF present.owed_for IS NOT NULL THEN
-			leader_name := CASE WHEN present.held THEN present.node_name END;
-			leader_endpoint := CASE WHEN present.held THEN present.endpoint END;
-			retry_after := present.owed_for;
-			reason := CASE WHEN present.held THEN 'another node leads the service' ELSE 'the lease of an older leader may not be over' END;
-		ELSIF own.reason IS NOT NULL THEN
-			reason := own.reason;
-			retry_after := interval '1 s';
-		END IF;
+		SELECT j.leader, CASE WHEN j.leader THEN j.newest_token END, j.newest_token, j.term, j.lease_epoch, j.leader_name, j.leader_endpoint, j.retry_after, j.reason
+			INTO leader, token, newest_token, term, lease_epoch, leader_name, leader_endpoint, retry_after, reason
+			FROM amoro_meta.judge_candidate(service, node_id, incarnation) j;
 		EXIT WHEN locked OR leader OR reason IS NOT NULL;
 		IF NOT pg_try_advisory_xact_lock(1095565316, hashtext(service)) THEN
 			reason := 'another node is just taking the lead';
@@ -110,7 +129,7 @@ BEGIN
 		END IF;
 		-- nor as long as somebody who has asserted the old tenure is not done
 		PERFORM FROM amoro_meta.leadership l WHERE l.service = acquire_leadership.service FOR UPDATE SKIP LOCKED;
-		IF NOT FOUND AND present.token IS NOT NULL THEN
+		IF NOT FOUND AND newest_token IS NOT NULL THEN
 			reason := 'a transaction that has asserted the old leadership is not over';
 			retry_after := interval '100 ms';
 			RETURN;

@@ -105,6 +105,22 @@ COMMENT ON FUNCTION amoro_meta.remove_listed_tables(bigint[]) IS
 	'removes listed tables and what hangs on them, each whole or not at all; returns how many, with a WARNING for each that cannot go';
 REVOKE ALL ON FUNCTION amoro_meta.remove_listed_tables(bigint[]) FROM PUBLIC;
 
+CREATE FUNCTION amoro_meta.read_listing(database_name text, tables jsonb, table_filter text, OUT names text[], OUT formats text[],
+										OUT uuids text[], OUT properties jsonb[])
+	LANGUAGE sql STABLE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+	SELECT array_agg(e.table_name), array_agg(e.format), array_agg(e.table_uuid), array_agg(e.properties)
+	FROM (SELECT DISTINCT ON (j->>'name') j->>'name' AS table_name, lower(left(j->>'format', 100)) AS format,
+			left(j->>'uuid', 100) AS table_uuid, CASE jsonb_typeof(j->'properties') WHEN 'object' THEN j->'properties' END AS properties
+		  FROM jsonb_array_elements(tables) j
+		  WHERE jsonb_typeof(j->'name') = 'string' AND amoro_meta.is_name(j->>'name')
+			AND amoro_meta.matches_filter(table_filter, database_name || '.' || (j->>'name'))) e
+	$$;
+COMMENT ON FUNCTION amoro_meta.read_listing(text, jsonb, text) IS
+	'the tables of a page of a listing that have names and pass the filter, each once; null for what is not said of one';
+REVOKE ALL ON FUNCTION amoro_meta.read_listing(text, jsonb, text) FROM PUBLIC;
+
 CREATE FUNCTION amoro_meta.merge_listing(catalog_id bigint, database_name text, tables jsonb, table_filter text,
 										 OUT seen bigint[], OUT added bigint, OUT changed bigint, OUT skipped bigint, OUT skipped_name text)
 	LANGUAGE plpgsql VOLATILE
@@ -118,18 +134,9 @@ DECLARE
 	held boolean := false;
 	first_id bigint;
 BEGIN
-	SELECT array_agg(e.table_name) AS names, array_agg(e.format) AS formats, array_agg(e.table_uuid) AS uuids,
-			array_agg(e.properties) AS properties
-		INTO entry
-		FROM (SELECT DISTINCT ON (j->>'name') j->>'name' AS table_name, lower(left(j->>'format', 100)) AS format,
-				left(j->>'uuid', 100) AS table_uuid, CASE jsonb_typeof(j->'properties') WHEN 'object' THEN j->'properties' END AS properties
-			  FROM jsonb_array_elements(tables) j
-			  WHERE jsonb_typeof(j->'name') = 'string' AND amoro_meta.is_name(j->>'name')
-				AND amoro_meta.matches_filter(table_filter, merge_listing.database_name || '.' || (j->>'name'))
-			 ) e;
+	SELECT * INTO entry FROM amoro_meta.read_listing(database_name, tables, table_filter);
 	SELECT count(*), min(left(j->>'name', 100)) INTO skipped, skipped_name FROM jsonb_array_elements(tables) j
 		WHERE (jsonb_typeof(j->'name') = 'string' AND amoro_meta.is_name(j->>'name')) IS NOT TRUE;
-
 	added := 0;
 	changed := 0;
 	LOOP

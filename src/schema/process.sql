@@ -141,6 +141,41 @@ COMMENT ON FUNCTION amoro_meta.end_process(amoro_meta.process, text, text) IS
 	'ends a process that lock_process has locked; what is left of its tasks counts as cancelled from now on';
 REVOKE ALL ON FUNCTION amoro_meta.end_process(amoro_meta.process, text, text) FROM PUBLIC;
 
+CREATE FUNCTION amoro_meta.hold_optimizing_target(catalog_name text, database_name text, table_name text, OUT table_id bigint,
+												  OUT optimizer_group amoro_meta.optimizer_group, OUT quota double precision)
+	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	target record;
+BEGIN
+	SELECT * INTO target FROM amoro_meta.optimizing_target(catalog_name, database_name, table_name);
+	table_id := target.table_id;
+	quota := target.quota;
+	IF table_id IS NULL THEN
+		PERFORM amoro_meta.refuse_view(catalog_name, database_name, table_name);
+	END IF;
+	optimizer_group := amoro_meta.hold_optimizer_group(target.group_name);
+	IF amoro_meta.table_is_blocked(catalog_name, database_name, table_name, 'OPTIMIZE') THEN
+		RAISE EXCEPTION 'table "%"."%"."%" is blocked for OPTIMIZE', catalog_name, database_name, table_name USING ERRCODE = 'AM101',
+			HINT = format('SELECT * FROM get_blockers(%L, %L, %L);', catalog_name, database_name, table_name);
+	END IF;
+	-- what was read before the locks may have changed: another group, another name, no table any more
+	PERFORM FROM amoro_meta.table_runtime r
+		WHERE r.table_id = target.table_id AND r.wanted_group = target.group_name AND (r.catalog_name, r.database_name, r.table_name) =
+			(hold_optimizing_target.catalog_name, hold_optimizing_target.database_name, hold_optimizing_target.table_name)
+		FOR NO KEY UPDATE;
+	IF NOT FOUND AND target.table_id IS NOT NULL THEN
+		RAISE EXCEPTION 'table "%"."%"."%" has just been changed', catalog_name, database_name, table_name
+			USING ERRCODE = 'serialization_failure', HINT = 'Look at the table and try again.';
+	END IF;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.hold_optimizing_target(text, text, text) IS
+	'optimizing_target with the group, and with the runtime locked to the end of the transaction. Errors: 42704 no such group, 42809 it is a view, '
+	'AM101 the table is blocked for OPTIMIZE, 40001 it was changed meanwhile';
+REVOKE ALL ON FUNCTION amoro_meta.hold_optimizing_target(text, text, text) FROM PUBLIC;
+
 CREATE FUNCTION start_process(catalog_name text, database_name text, table_name text, process_type text, tasks jsonb,
 							  priority integer DEFAULT 0, quota double precision DEFAULT NULL) RETURNS bigint
 	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
@@ -163,24 +198,8 @@ BEGIN
 		RAISE EXCEPTION 'priority or quota is out of range' USING ERRCODE = 'invalid_parameter_value',
 			HINT = 'A priority is -100 to 100, a greater one comes first; a quota is more than 0.';
 	END IF;
-	SELECT * INTO target FROM amoro_meta.optimizing_target(catalog_name, database_name, table_name);
-	IF target.table_id IS NULL THEN
-		PERFORM amoro_meta.refuse_view(catalog_name, database_name, table_name);
-	END IF;
-	optimizer_group := amoro_meta.hold_optimizer_group(target.group_name);
-	IF amoro_meta.table_is_blocked(catalog_name, database_name, table_name, 'OPTIMIZE') THEN
-		RAISE EXCEPTION 'table "%"."%"."%" is blocked for OPTIMIZE', catalog_name, database_name, table_name USING ERRCODE = 'AM101',
-			HINT = format('SELECT * FROM get_blockers(%L, %L, %L);', catalog_name, database_name, table_name);
-	END IF;
-	-- what was read before the locks may have changed: another group, another name, no table any more
-	PERFORM FROM amoro_meta.table_runtime r
-		WHERE r.table_id = target.table_id AND r.wanted_group = target.group_name
-			AND (r.catalog_name, r.database_name, r.table_name) = (start_process.catalog_name, start_process.database_name, start_process.table_name)
-		FOR NO KEY UPDATE;
-	IF NOT FOUND AND target.table_id IS NOT NULL THEN
-		RAISE EXCEPTION 'table "%"."%"."%" has just been changed', catalog_name, database_name, table_name
-			USING ERRCODE = 'serialization_failure', HINT = 'Look at the table and try again.';
-	END IF;
+	SELECT * INTO target FROM amoro_meta.hold_optimizing_target(catalog_name, database_name, table_name);
+	optimizer_group := target.optimizer_group;
 	task_count := jsonb_array_length(tasks);
 	quota := coalesce(quota, target.quota, 0.5);
 	queue_id := amoro_meta.hold_task_queue(optimizer_group.group_name, priority);

@@ -150,6 +150,39 @@ COMMENT ON FUNCTION amoro_meta.remove_table_runtimes(bigint[], text) IS
 	'removes the runtimes of tables that are gone or optimized no longer, after their processes; one of a table that has none does no harm';
 REVOKE ALL ON FUNCTION amoro_meta.remove_table_runtimes(bigint[], text) FROM PUBLIC;
 
+-- Without a group the table rests; with one its process, if it has any, goes along.
+CREATE FUNCTION amoro_meta.change_table_runtime(present amoro_meta.table_runtime, renewed amoro_meta.table_runtime) RETURNS void
+	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+BEGIN
+	IF renewed.group_name IS NULL THEN
+		IF present.group_name IS NOT NULL THEN
+			RAISE WARNING 'table %."%" is optimized no longer: optimizer group % does not exist',
+				amoro_meta.quoted_name(renewed.catalog_name, renewed.database_name), renewed.table_name, amoro_meta.shown_text(renewed.wanted_group);
+		END IF;
+		IF present.process_id IS NOT NULL THEN
+			PERFORM amoro_meta.end_running_process(present.process_id, 'CLOSED', 'the optimizer group of the table does not exist');
+		END IF;
+		renewed.status_code := 700;
+		renewed.process_id := NULL;
+	ELSIF present.process_id IS NOT NULL THEN
+		PERFORM amoro_meta.move_table_process(present.process_id, renewed);
+	END IF;
+	UPDATE amoro_meta.table_runtime r
+		SET (catalog_name, database_name, table_name, group_name, wanted_group, status_code, process_id, config, table_version,
+			 defaults_version, refresh_error)
+			= (renewed.catalog_name, renewed.database_name, renewed.table_name, renewed.group_name, renewed.wanted_group,
+			   renewed.status_code, renewed.process_id, renewed.config, renewed.table_version, renewed.defaults_version, NULL),
+			status_changed_at = CASE WHEN renewed.status_code <> present.status_code THEN clock_timestamp() ELSE r.status_changed_at END,
+			version = amoro_meta.next_runtime_version()
+		WHERE r.table_id = present.table_id;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.change_table_runtime(amoro_meta.table_runtime, amoro_meta.table_runtime) IS
+	'writes what a runtime, which the caller holds, is to be from now on';
+REVOKE ALL ON FUNCTION amoro_meta.change_table_runtime(amoro_meta.table_runtime, amoro_meta.table_runtime) FROM PUBLIC;
+
 -- Never waits for a group: one that is being dropped right now counts as gone, and the next refresh looks again.
 CREATE FUNCTION amoro_meta.put_table_runtime(table_id bigint) RETURNS void
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
@@ -198,27 +231,7 @@ BEGIN
 	IF renewed IS NOT DISTINCT FROM present THEN
 		RETURN;
 	END IF;
-	IF renewed.group_name IS NULL THEN
-		IF present.group_name IS NOT NULL THEN
-			RAISE WARNING 'table %."%" is optimized no longer: optimizer group % does not exist',
-				amoro_meta.quoted_name(renewed.catalog_name, renewed.database_name), renewed.table_name, amoro_meta.shown_text(wanted);
-		END IF;
-		IF present.process_id IS NOT NULL THEN
-			PERFORM amoro_meta.end_running_process(present.process_id, 'CLOSED', 'the optimizer group of the table does not exist');
-		END IF;
-		renewed.status_code := 700;
-		renewed.process_id := NULL;
-	ELSIF present.process_id IS NOT NULL THEN
-		PERFORM amoro_meta.move_table_process(present.process_id, renewed);
-	END IF;
-	UPDATE amoro_meta.table_runtime r
-		SET (catalog_name, database_name, table_name, group_name, wanted_group, status_code, process_id, config, table_version,
-			 defaults_version, refresh_error)
-			= (renewed.catalog_name, renewed.database_name, renewed.table_name, renewed.group_name, renewed.wanted_group,
-			   renewed.status_code, renewed.process_id, renewed.config, renewed.table_version, renewed.defaults_version, NULL),
-			status_changed_at = CASE WHEN renewed.status_code <> present.status_code THEN clock_timestamp() ELSE r.status_changed_at END,
-			version = amoro_meta.next_runtime_version()
-		WHERE r.table_id = put_table_runtime.table_id;
+	PERFORM amoro_meta.change_table_runtime(present, renewed);
 END;
 $$;
 COMMENT ON FUNCTION amoro_meta.put_table_runtime(bigint) IS
