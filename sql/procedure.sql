@@ -41,11 +41,6 @@ SELECT pg_temp.attempt($$SELECT alter_catalog('nope')$$), pg_temp.attempt($$SELE
 SELECT to_jsonb(c) - 'created_at' - 'created_by' FROM catalogs c WHERE catalog_name = 'lake';
 SELECT c::text LIKE '%hidden%' FROM catalogs c WHERE catalog_name = 'lake';
 SELECT drop_catalog(repeat('ü', 255));
--- procedures on a user or a service of its name are not in a catalog
-BEGIN;
-SELECT create_catalog('name') > 0, create_user('name') > 0, create_service_buckets('name') > 0;
-SELECT drop_catalog('name');
-ROLLBACK;
 SELECT pg_temp.attempt($$SELECT drop_catalog('nope')$$), pg_temp.attempt($$SELECT drop_catalog(NULL)$$);
 
 -- databases
@@ -209,6 +204,11 @@ SELECT alter_table('lake', 'db', 'once', '[{"op": "set_ttl", "ttl": 2}]') AS id 
 COMMIT;
 SELECT wait_for_procedure(:id, '30 s');
 SELECT definition->'ttl' FROM tables;
+-- procedures on a user or a service of its name are not in a catalog
+BEGIN;
+SELECT create_catalog('name') > 0, create_user('name') > 0, create_service_buckets('name') > 0;
+SELECT drop_catalog('name');
+ROLLBACK;
 BEGIN ISOLATION LEVEL REPEATABLE READ;
 SELECT drop_catalog('lake');
 ROLLBACK;
