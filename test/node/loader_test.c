@@ -537,6 +537,10 @@ test_failures(void **state)
 	assert_int_equal(get("lines"), AMORO_UNAVAILABLE);
 	database.sqlstate = "22021";
 	assert_int_equal(get("parts"), AMORO_INVALID_ARGUMENT);
+	database.sqlstate = "22P05";	/* whatever is asked: it is said once */
+	database.lookups = 0;
+	assert_int_equal(get("parts"), AMORO_INVALID_ARGUMENT);
+	assert_int_equal(database.lookups, 2);
 	database.sqlstate = "22023";	/* a server that does not know the kind yet */
 	assert_int_equal(get("parts"), AMORO_UNAVAILABLE);
 	database.sqlstate = "42501";

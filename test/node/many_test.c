@@ -1,7 +1,6 @@
 /*
  * many_test.c
- *		Many lookups at once, and listings: real threads over a database in the test, which may do something while it is
- *		asked.
+ *		Many lookups at once: real threads over a database in the test, which may do something while it is asked.
  */
 #include "scenario.h"
 
@@ -12,178 +11,16 @@
 
 #include "change_feed.h"
 #include "name_array.h"
-#include "node.h"
+#include "scripted_database.h"
 
-#define MANY 1000
-#define MOST_REQUESTS 4000
-
-/* What was asked, in order, and what the database does. */
-static struct
-{
-	pthread_mutex_t lock;		/* of requests: what else is here changes while nobody asks */
-	struct
-	{
-		RequestKind kind;
-		int			keys;
-		char		first[32];	/* last name of the first key */
-	}			requests[MOST_REQUESTS];
-	int			request_count;
-	void		(*meanwhile) (void);	/* called once, while a request is answered */
-	const char *sqlstate;
-	bool		loses_rows;
-	bool		silent;			/* until the deadline */
-	_Atomic int64_t version;
-	size_t		document_size;
-} database;
-
-static AmoroNode *node;
 static AmoroLookup lookups[3 * MANY];
 static char names[3 * MANY][32];
-static char document[8192];
 
-static TransportStatus
-test_open(Transport *transport, NodeTime wait_until, NodeTime deadline, TransportFailure *failure)
-{
-	return TRANSPORT_DONE;
-}
-
-static bool
-test_is_open(const Transport *transport)
-{
-	return true;
-}
-
-static void
-test_nothing(Transport *transport)
-{
-}
-
-typedef struct TestTransport
-{
-	Transport	methods;
-	char		asked[MANY][32];
-	int			asked_count;
-} TestTransport;
-
-static TransportStatus
-test_send(Transport *self, const NodeRequest *request, const char *detail, const LookupQuestion *question, NodeTime deadline,
-		  TransportFailure *failure)
-{
-	TestTransport *transport = (TestTransport *) self;
-	int			count = request->kind == REQUEST_LOOKUP_MANY ? question->key_count : 1;
-
-	assert_in_range(count, 1, MANY);
-	transport->asked_count = count;
-	for (int i = 0; i < count; i++)
-		snprintf(transport->asked[i], sizeof(transport->asked[i]), "%s", question->key[i].object_name ? question->key[i].object_name : "");
-	pthread_mutex_lock(&database.lock);
-	if (database.request_count < MOST_REQUESTS)
-	{
-		database.requests[database.request_count].kind = request->kind;
-		database.requests[database.request_count].keys = count;
-		memcpy(database.requests[database.request_count].first, transport->asked[0], sizeof(transport->asked[0]));
-	}
-	database.request_count++;
-	pthread_mutex_unlock(&database.lock);
-	return TRANSPORT_DONE;
-}
-
-/* By their first letter: absent, dropped (in transition), marked; every other name is there. */
-static LookupAnswer
-answer_for(const char *name)
-{
-	const char *state = name[0] == 'a' ? NULL : name[0] == 'd' ? "pre_drop" : name[0] == 'm' ? "pre_alter" : "normal";
-
-	return (LookupAnswer) {
-		.metadata_version = database.version, .term = 5, .found = state != NULL, .state = state,
-		.object_version = database.version, .document = document, .document_size = database.document_size
-	};
-}
-
-static TransportStatus
-test_receive(Transport *self, const NodeRequest *request, NodeTime deadline, NodeAnswer *answer, TransportFailure *failure)
-{
-	TestTransport *transport = (TestTransport *) self;
-	void		(*meanwhile) (void);
-
-	pthread_mutex_lock(&database.lock);
-	meanwhile = database.meanwhile;
-	database.meanwhile = NULL;
-	pthread_mutex_unlock(&database.lock);
-	if (database.silent)
-	{
-		while (clock_now(&clock_boottime) < deadline)
-			usleep(1000);
-		return TRANSPORT_TIMED_OUT;
-	}
-	for (int i = 0; i < transport->asked_count; i++)
-	{
-		if (database.sqlstate != NULL && transport->asked[i][0] == 'x')
-		{
-			snprintf(failure->sqlstate, sizeof(failure->sqlstate), "%s", database.sqlstate);
-			return TRANSPORT_REFUSED;
-		}
-	}
-	answer->lookup = answer_for(transport->asked[0]);
-	answer->rows = calloc((size_t) transport->asked_count, sizeof(ObjectRow));
-	answer->row_count = transport->asked_count - database.loses_rows;
-	for (int i = 0; i < transport->asked_count; i++)
-		answer->rows[i].answer = answer_for(transport->asked[i]);
-	if (meanwhile != NULL)
-		meanwhile();
-	return TRANSPORT_DONE;
-}
-
-static void
-test_answer_release(Transport *transport, NodeAnswer *answer)
-{
-	free(answer->rows);
-	answer->rows = NULL;
-}
-
-static TransportStatus
-test_sleep(Transport *transport, NodeTime until)
-{
-	usleep(1000);
-	return TRANSPORT_TIMED_OUT;
-}
-
-static void
-test_destroy(Transport *transport)
-{
-	free(transport);
-}
-
-static Transport *
-make_transport(void)
-{
-	TestTransport *transport = calloc(1, sizeof(TestTransport));
-
-	transport->methods = (Transport) {
-		.open = test_open, .is_open = test_is_open, .close = test_nothing, .send = test_send, .receive = test_receive,
-		.answer_release = test_answer_release, .sleep = test_sleep, .wake = test_nothing, .destroy = test_destroy
-	};
-	return &transport->methods;
-}
-
-/* A node that holds a long lease, with one loader, so that requests have an order. */
 static int
 begin_with(size_t cache_bytes)
 {
-	memset(&database, 0, sizeof(database));
-	pthread_mutex_init(&database.lock, NULL);
 	memset(lookups, 0, sizeof(lookups));
-	database.version = 10;
-	database.document_size = 2;
-	memset(document, ' ', sizeof(document));
-	memcpy(document, "{}", 2);
-	node = node_create(&clock_boottime, make_transport(), cache_bytes, 30000000, 0);
-	node->cache.seed = 42;		/* names that share a generation would be stale together: the same ones, or none, each time */
-	node->lease.state = AMORO_NODE_ACTIVE;
-	node->lease.term = 5;
-	node->lease.applied_version = 10;
-	node->lease.end = clock_now(&clock_boottime) + 3600000000;
-	loader_add_worker(&node->loader, node, make_transport());
+	database_begin(cache_bytes);
 	return 0;
 }
 
@@ -207,9 +44,7 @@ static int
 end(void **state)
 {
 	release_all();
-	if (node != NULL)
-		amoro_node_close(node);
-	node = NULL;
+	database_end();
 	return 0;
 }
 
@@ -240,32 +75,9 @@ count_of(int count, AmoroResult result)
 }
 
 static void
-change_device(const char *database_name, const char *name)
-{
-	MetadataChange change = {++database.version, "device", "alter", "lake", database_name, name};
-	int64_t		applied = change_feed_apply(node, &change, 1, database.version - 1, database.version);
-
-	atomic_store(&node->lease.applied_version, applied);
-}
-
-static void
 change_t5(void)
 {
 	change_device("sales", "t5");
-}
-
-static void
-change_elsewhere(void)
-{
-	change_device("stock", "t5");
-}
-
-static void
-fence(void)
-{
-	pthread_mutex_lock(&node->lease_lock);
-	lease_fence(&node->lease, AMORO_NODE_FENCED, "by the test");
-	pthread_mutex_unlock(&node->lease_lock);
 }
 
 static void
@@ -393,7 +205,7 @@ evicted_and_refilled(void)
 	bool		holds;
 
 	begin_with(1 << 20);
-	database.document_size = sizeof(document);
+	database.document_size = LARGEST_DOCUMENT;
 	get_many("t", 5, 1);
 	before = lookups[0].ticket;
 	get_many("t", 1000, MANY);
@@ -426,6 +238,35 @@ test_refused_name_is_found(void **state)
 	assert_int_equal(lookups[700].result, AMORO_INVALID_ARGUMENT);
 	assert_int_equal(count_of(MANY, AMORO_OK), MANY - 1);
 	assert_in_range(database.request_count, 2, 40);
+}
+
+/* one that the encoding of the database cannot represent is not there, nor is anything in a database of that name */
+static void
+test_unrepresentable_name_is_absent(void **state)
+{
+	database.sqlstate = "22P05";
+	get_many("t", 0, MANY);
+	release_all();
+	cache_clear(&node->cache, CACHE_ALL_KINDS);
+	database.request_count = 0;
+	for (int i = 0; i < MANY; i++)
+		lookups[i].key = (AmoroKey) {"lake", "sales", i == 200 ? "x1" : i == 700 ? "x2" : names[i]};
+	amoro_cache_get_many(node, AMORO_CACHE_DEVICE, lookups, MANY);
+	for (int i = 200; i < MANY; i += 500)
+	{
+		assert_int_equal(lookups[i].result, AMORO_NOT_FOUND);
+		assert_int_equal(lookups[i].ticket.metadata_version, 10);
+		assert_int_equal(amoro_ticket_check(node, &lookups[i].ticket), AMORO_OK);
+	}
+	assert_int_equal(count_of(MANY, AMORO_OK), MANY - 2);
+	assert_in_range(database.request_count, 2, 80);
+	release_all();
+
+	/* a fence counts here, too */
+	cache_clear(&node->cache, CACHE_ALL_KINDS);
+	database.meanwhile = fence;
+	get_many("x", 0, 1);
+	assert_int_equal(lookups[0].result, AMORO_FENCED);
 }
 
 static void
@@ -534,7 +375,7 @@ test_everything_at_once(void **state)
 	pthread_t	threads[3];
 	Crowd		crowd = {0};
 
-	loader_add_worker(&node->loader, node, make_transport());
+	database_add_loader();
 	for (int i = 0; i < 3; i++)
 		pthread_create(&threads[i], NULL, read_many_all_the_time, &crowd);
 	for (int i = 1; i < 400 || crowd.answers < 1000; i++)
@@ -576,101 +417,6 @@ test_array_of_names(void **state)
 	assert_null(name_of_key(&(AmoroKey) {"a", NULL, NULL}, 1));
 }
 
-static AmoroResult
-list(const char *after, int max_rows, AmoroTicket *ticket)
-{
-	AmoroKey	key = {"lake", "sales", after};
-	AmoroEntry *entry;
-	AmoroResult result = amoro_listing_get(node, AMORO_CACHE_DEVICE, &key, max_rows, &entry, ticket);
-
-	assert_true((result == AMORO_OK) == (entry != NULL));
-	amoro_entry_release(entry);
-	return result;
-}
-
-static void
-test_listing(void **state)
-{
-	AmoroTicket ticket;
-
-	for (int turn = 1; turn <= 2; turn++)	/* read each time, and never kept */
-	{
-		assert_int_equal(list(NULL, 100, &ticket), AMORO_OK);
-		assert_int_equal(ticket.metadata_version, 10);
-		assert_int_equal(database.request_count, turn);
-		assert_int_equal(database.requests[turn - 1].kind, REQUEST_LISTING);
-	}
-	assert_int_equal(list("t7", 10000, &ticket), AMORO_OK);
-	assert_string_equal(database.requests[2].first, "t7");
-	assert_int_equal(cache_entry_count(&node->cache), 0);
-	/* the letters are those of the database here */
-	assert_int_equal(list("absent", 1, &ticket), AMORO_NOT_FOUND);
-	assert_int_equal(list("dropped", 1, &ticket), AMORO_IN_TRANSITION);
-	assert_int_equal(list("marked", 1, &ticket), AMORO_OK);
-	assert_int_equal(database.request_count, 6);
-	assert_int_equal(list(NULL, 0, &ticket), AMORO_INVALID_ARGUMENT);
-	assert_int_equal(list(NULL, 10001, &ticket), AMORO_INVALID_ARGUMENT);
-	fence();
-	assert_int_equal(list(NULL, 100, &ticket), AMORO_FENCED);
-	assert_int_equal(database.request_count, 6);
-}
-
-/* any change in the database overtakes a listing of it, before it is read and after; one elsewhere does not */
-static bool
-changes_overtake_listings(void)
-{
-	static const struct
-	{
-		const char *kind;
-		const char *database_name;
-		const char *name;
-		bool		touches;
-	}			changes[] = {
-		{"device", "sales", "new", true},
-		{"device", "sales", NULL, true},
-		{"template", "sales", NULL, true},
-		{"database", "sales", NULL, true},
-		{"catalog", NULL, NULL, true},
-		{"something new", "sales", "t", true},
-		{"device", "stock", "new", false},
-		{"database", "stock", NULL, false},
-	};
-	AmoroTicket ticket;
-	bool		holds;
-
-	begin(NULL);
-	database.meanwhile = change_elsewhere;
-	holds = list(NULL, 100, &ticket) == AMORO_OK && database.request_count == 1 && amoro_ticket_check(node, &ticket) == AMORO_OK &&
-		ticket.metadata_version == 11;
-	database.meanwhile = change_t5;
-	holds = holds && list(NULL, 100, &ticket) == AMORO_OK && database.request_count == 3 && ticket.metadata_version == 12;
-	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++)
-	{
-		MetadataChange change = {database.version + 1, changes[i].kind, "alter", "lake", changes[i].database_name, changes[i].name};
-
-		holds = holds && list(NULL, 100, &ticket) == AMORO_OK;
-		database.version = change_feed_apply(node, &change, 1, database.version, database.version + 1);
-		holds = holds && amoro_ticket_check(node, &ticket) == (changes[i].touches ? AMORO_STALE : AMORO_OK);
-	}
-	end(NULL);
-	return holds;
-}
-
-/* a listing that was read at an older version than the node has applied is not taken */
-static bool
-old_listing_is_not_taken(void)
-{
-	AmoroTicket ticket;
-	bool		holds;
-
-	begin(NULL);
-	node->loader.timeout = 100000;
-	database.version = 9;
-	holds = list(NULL, 100, &ticket) == AMORO_UNAVAILABLE && database.request_count > 1;
-	end(NULL);
-	return holds;
-}
-
 int
 main(void)
 {
@@ -684,13 +430,11 @@ main(void)
 		SCENARIO("a fence meanwhile keeps nothing", fence_meanwhile_keeps_nothing, RULE_LOAD_GENERATION),
 		SCENARIO("evicted and refilled", evicted_and_refilled, RULE_LOAD_GENERATION),
 		MANY_TEST(test_refused_name_is_found),
+		MANY_TEST(test_unrepresentable_name_is_absent),
 		MANY_TEST(test_failures),
 		MANY_TEST(test_close_meanwhile),
 		MANY_TEST(test_everything_at_once),
 		cmocka_unit_test(test_array_of_names),
-		MANY_TEST(test_listing),
-		SCENARIO("changes overtake listings", changes_overtake_listings, RULE_LISTING),
-		SCENARIO("an old listing is not taken", old_listing_is_not_taken, RULE_LOAD_VERSION),
 	};
 
 	alarm(120);

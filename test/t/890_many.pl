@@ -137,6 +137,38 @@ $answer = ask($node, \@names);
 is_deeply([ grep { $_->{state} ne 'absent' } @{ $answer->{json}{devices} } ], [], 'none of what was dropped is found, though all were in memory');
 is_deeply([ map { $_->{name} } @{ $node->get($path)->{json}{devices} } ], ['root.aaa'], '... nor listed');
 
+# A database whose encoding lacks a character has nothing of such a name; what else is asked for together with it is answered.
+$server->safe_psql('postgres', q(CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0));
+$server->safe_psql('latin', 'CREATE EXTENSION amoro_meta');
+$server->wait_for_state('running', 'latin', undef, 'latin');
+for my $call (q{create_database('lake', 'd')}, q{create_device('lake', 'd', E'root.caf\\u00e9', '{"measurements": [{"name": "speed", "type": "INT32"}]}')},
+	q{create_user('ann', repeat('x', 20))})
+{
+	$server->safe_psql('latin', q{SELECT create_catalog('lake')}) if $call =~ /create_database/;
+	is($server->safe_psql('latin', "SELECT $call AS procedure \\gset\nSELECT wait_for_procedure(:procedure)"), 'done', "$call, in LATIN1");
+}
+my $latin = AmoroNode->start(name => 'latin', conninfo => $server->connstr('latin') . " user=$user");
+$latin->wait_for_serving;
+my %absent = (table => 'NoSuchTableException', device => 'NoSuchDeviceException', partition => 'NoSuchPartitionException', bucket => 'NoSuchBucketException',
+	user => 'NoSuchUserException', database => 'NoSuchDatabaseException');
+for my $turn (1, 2)
+{
+	for my $case ([ table => '/v1/tables/lake/d/%E2%82%AC' ], [ table => '/v1/tables/%E2%82%AC/d/t' ], [ device => "$path/root.%E2%82%AC" ],
+		[ partition => '/v1/partitions/lake/%E2%82%AC/0' ], [ bucket => '/v1/buckets/%E2%82%AC/0' ], [ user => '/v1/users/%E2%82%AC' ],
+		[ database => '/v1/devices/lake/%E2%82%AC' ], [ database => '/v1/tables/%E2%82%AC/d' ])
+	{
+		$answer = $latin->get($case->[1]);
+		is("$answer->{status} $answer->{json}{error}{type}", "404 $absent{ $case->[0] }", "$case->[1] is not there in LATIN1");
+		ok(exists $answer->{headers}{'amoro-metadata-version'}, '... as of a metadata version');
+	}
+	is($latin->get('/v1/privileges/%E2%82%AC?privilege=SELECT&catalog=lake')->{body}, '{"allowed":false}', 'whom there cannot be may do nothing');
+	$answer = ask($latin, [ "root.\x{20ac}", "root.caf\x{e9}", 'root.none', "root.\x{2603}" ]);
+	is(join(' ', map { $_->{state} } @{ $answer->{json}{devices} }), 'absent found absent absent', 'many: each has its answer');
+	is($latin->get("$path?after=%E2%82%AC")->{status}, 400, 'nothing can be listed after a name that there cannot be');
+}
+is($latin->get("$path/root.caf%C3%A9")->{json}{device}, "root.caf\x{e9}", 'what it can represent is found');
+is($latin->stop, 0, 'the node stops');
+
 # Without an answer of the database: what is in memory is answered, the rest is not, and after the lease nothing.
 is(ask($far, ['root.aaa'])->{json}{devices}[0]{state}, 'found', 'the other node has it in memory');
 $proxy->set(up => 'hold', down => 'hold');

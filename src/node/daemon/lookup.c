@@ -193,6 +193,11 @@ answer(h2o_req_t *request, const ObjectQuestion *question, AmoroResult result, A
 	}
 	if (result == AMORO_STALE)
 		return false;
+	if (result == AMORO_INVALID_ARGUMENT)
+	{
+		http_answer_send(request, http_answer_begin_error(request, 400, "BadRequestException", "the database cannot have a name of the request"));
+		return true;
+	}
 	if (result != AMORO_OK && result != AMORO_NOT_FOUND && result != AMORO_IN_TRANSITION)
 	{
 		lookup_answer_unavailable(request, LOOKUP_UNANSWERED, "1");

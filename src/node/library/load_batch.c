@@ -127,6 +127,16 @@ begin(LoadWorker *worker)
 	close_gaps(batch);
 }
 
+/*
+ * What is asked for instead of an object whose names the database cannot represent: one that it cannot have either. That it
+ * is not there is then the answer of a server in its term, at a version, as to any other question.
+ */
+static AmoroKey
+key_of_nothing(const AmoroKey *key)
+{
+	return (AmoroKey) {"", key->database_name != NULL ? "" : NULL, key->object_name != NULL ? "" : NULL};
+}
+
 /* Asks for the first count loads. */
 static TransportStatus
 ask(LoadWorker *worker, int count, NodeTime deadline, NodeAnswer *answer, TransportFailure *failure)
@@ -143,7 +153,7 @@ ask(LoadWorker *worker, int count, NodeTime deadline, NodeAnswer *answer, Transp
 	TransportStatus status = TRANSPORT_DONE;
 
 	for (int i = 0; i < count; i++)
-		batch->keys[i] = batch->loads[i]->names_key;
+		batch->keys[i] = batch->loads[i]->unrepresentable ? key_of_nothing(&batch->loads[i]->names_key) : batch->loads[i]->names_key;
 	if (!transport->is_open(transport))
 		status = transport->open(transport, deadline, deadline, failure);
 	if (status == TRANSPORT_DONE)
@@ -183,22 +193,35 @@ name_is_refused(TransportStatus status, const char *sqlstate)
 	return status == TRANSPORT_REFUSED && strncmp(sqlstate, "22", 2) == 0 && strcmp(sqlstate, "22023") != 0;
 }
 
+/* One load alone was refused for its names. */
+static void
+take_refused_name(LoadWorker *worker, const char *sqlstate)
+{
+	Load	   *load = worker->batch->loads[0];
+	AmoroTicket none = {0};
+
+	/* the name after which a listing goes on is none of an object that is looked for */
+	if (strcmp(sqlstate, "22P05") == 0 && !load->unrepresentable && (load->max_rows == 0 || load->names_key.object_name == NULL))
+	{
+		load->unrepresentable = true;
+		return;
+	}
+	answer(worker, 0, false, AMORO_INVALID_ARGUMENT, NULL, none);
+	close_gaps(worker->batch);
+}
+
 /* What a failure to ask for the first count loads means: another try over a new connection (one), or in smaller parts, or the end. */
 static void
 after_failure(LoadWorker *worker, int count, TransportStatus status, const TransportFailure *failure)
 {
 	LoadBatch  *batch = worker->batch;
 	bool		useless = status != TRANSPORT_REFUSED || connection_is_useless(failure->sqlstate);
-	AmoroTicket none = {0};
 
 	if (name_is_refused(status, failure->sqlstate))
 	{
 		/* which one it is, is found by asking for half as many, again and again */
 		if (count == 1)
-		{
-			answer(worker, 0, false, AMORO_INVALID_ARGUMENT, NULL, none);
-			close_gaps(batch);
-		}
+			take_refused_name(worker, failure->sqlstate);
 		batch->most = count > 1 ? count / 2 : 1;
 		return;
 	}

@@ -18,7 +18,7 @@ struct LoadWaiter
 	NodeTime	deadline;
 };
 
-/* What is set when a load is made stays; the rest is guarded by the lock of the loader, but note. */
+/* What is set when a load is made stays; the rest is guarded by the lock of the loader, but what the thread that runs it has. */
 struct Load
 {
 	Load	   *next_pending;
@@ -34,6 +34,7 @@ struct Load
 	bool		running;
 	bool		again;			/* it has been run, for earlier waiters */
 	LoadNote	note;			/* of the thread that runs it */
+	bool		unrepresentable;	/* ditto: the encoding of the database lacks a character of the names, so nothing in it has them */
 	char		names[];
 };
 
