@@ -31,19 +31,19 @@
 #define compat_owns_database(database) pg_database_ownercheck(database, GetUserId())
 #endif
 
-/* 16 says which indexes an update is for; the caller sees to all or none */
+/* 16 says which indexes an update is for; the caller sees to all or none. It waits for whoever has the row. */
 #include "access/heapam.h"
 static inline TM_Result
-compat_heap_update(Relation relation, ItemPointer place, HeapTuple row, bool wait)
+compat_heap_update(Relation relation, ItemPointer place, HeapTuple row)
 {
 	TM_FailureData failure;
 	LockTupleMode mode;
 #if PG_VERSION_NUM >= 160000
 	TU_UpdateIndexes indexes;
 
-	return heap_update(relation, place, row, GetCurrentCommandId(true), InvalidSnapshot, wait, &failure, &mode, &indexes);
+	return heap_update(relation, place, row, GetCurrentCommandId(true), InvalidSnapshot, true, &failure, &mode, &indexes);
 #else
-	return heap_update(relation, place, row, GetCurrentCommandId(true), InvalidSnapshot, wait, &failure, &mode);
+	return heap_update(relation, place, row, GetCurrentCommandId(true), InvalidSnapshot, true, &failure, &mode);
 #endif
 }
 

@@ -199,13 +199,6 @@ own_table_lock(OwnTable *table, HeapTuple row, LockTupleMode mode, bool wait)
 	return is_done(result, wait);
 }
 
-/* Whether a row that is being changed or locked is so by nobody but this transaction, which must not be taken for another. */
-static bool
-is_own(OwnTable *table, HeapTuple row, LockTupleMode mode, TM_Result result)
-{
-	return result == TM_BeingModified && own_table_lock(table, row, mode, false);
-}
-
 static void
 set_columns(OwnTable *table, int count, const OwnColumn *columns, Datum *values, bool *nulls, bool *replaced)
 {
@@ -253,11 +246,12 @@ own_table_update(OwnTable *table, HeapTuple row, int count, const OwnColumn *cha
 	HeapTuple	changed;
 	TM_Result	result;
 
+	/* heap_update() itself can only wait */
+	if (!wait && !own_table_lock(table, row, LockTupleNoKeyExclusive, false))
+		return NULL;
 	set_columns(table, count, changes, values, nulls, replaced);
 	changed = heap_modify_tuple(row, RelationGetDescr(table->relation), values, nulls, replaced);
-	result = compat_heap_update(table->relation, &row->t_self, changed, wait);
-	if (is_own(table, row, LockTupleNoKeyExclusive, result))
-		result = compat_heap_update(table->relation, &row->t_self, changed, true);
+	result = compat_heap_update(table->relation, &row->t_self, changed);
 	if (!is_done(result, wait))
 		return NULL;
 	/* one that stays on its page is found by the entries of the former version */
@@ -280,7 +274,8 @@ own_table_delete(OwnTable *table, HeapTuple row, bool wait)
 {
 	TM_Result	result = delete_version(table, row, wait);
 
-	if (is_own(table, row, LockTupleExclusive, result))
+	/* what is locked by nobody but this transaction must not be taken for another's */
+	if (result == TM_BeingModified && own_table_lock(table, row, LockTupleExclusive, false))
 		result = delete_version(table, row, true);
 	if (!is_done(result, wait))
 		return false;

@@ -153,12 +153,8 @@ blocker_head_write(BlockerHead *head, TimestampTz now)
 	}
 	if (IsolationUsesXactSnapshot() && !own_table_shows(&heads, head->row))
 		own_table_raise_past();
-	written = own_table_update(&heads, head->row, lengthof(changes), changes, false);
-	if (written == NULL)
-	{
-		blocker_limit_waits();
-		written = own_table_update(&heads, head->row, lengthof(changes), changes, true);
-	}
+	blocker_limit_waits();
+	written = own_table_update(&heads, head->row, lengthof(changes), changes, true);
 	own_table_close(&heads, NoLock);
 	if (written == NULL)
 		return false;
