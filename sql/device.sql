@@ -39,6 +39,8 @@ SELECT d, pg_temp.attempt(format('SELECT amoro_meta.device_definition(%L)', d)) 
 	'{"measurements": [{"name": "a", "type": "BOOLEAN", "compression": "BZIP2"}]}', '{"measurements": [{"name": "a", "type": "INT32"}, {"name": "`a`", "type": "INT64"}]}',
 	'{"measurements": [{"name": "a", "type": "INT32"}, {"name": "b", "type": "INT64", "alias": "a"}]}', '{"measurements": [{"name": "a", "type": "INT32", "tags": {"x": 1}}]}',
 	'{"measurements": [{"name": "a", "type": "INT32", "color": "red"}]}', '{"aligned": 1, "measurements": [{"name": "a", "type": "INT32"}]}', '{"x": 1, "measurements": []}']) d;
+-- a definition that is none is not looked into
+SELECT pg_temp.attempt(format('SELECT amoro_meta.altered_device(%L, NULL, %L)', d, '[]')) FROM unnest(ARRAY['[["measurements", []], 7]', '7', '{}']) d;
 
 -- creating: one, and many by one procedure
 \set measurements '{"measurements": [{"name": "temperature", "type": "FLOAT"}, {"name": "status", "type": "BOOLEAN", "alias": "s", "tags": {"unit": "none"}}]}'

@@ -202,8 +202,10 @@ json_require_known_keys(const JsonPlace *object, const char *const *keys)
 bool
 json_member(const JsonPlace *object, const char *key, JsonPlace *member)
 {
-	JsonbValue *value = getKeyJsonValueFromContainer(object->value.val.binary.data, key, strlen(key), NULL);
+	JsonbValue *value;
 
+	json_require_object(object);
+	value = getKeyJsonValueFromContainer(object->value.val.binary.data, key, strlen(key), NULL);
 	if (value == NULL)
 		return false;
 	*member = (JsonPlace) {object, key, 0, *value};

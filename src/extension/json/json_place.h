@@ -38,7 +38,7 @@ extern void json_require_known_keys(const JsonPlace *object, const char *const *
 
 extern bool json_is_string(const JsonPlace *place);
 extern bool json_is_object(const JsonPlace *place);
-/* false when the object has no such member */
+/* false when the object has no such member; raises 22023 when it is no object */
 extern bool json_member(const JsonPlace *object, const char *key, JsonPlace *member);
 /* Raises 22023 when the object has no such member. */
 extern JsonPlace json_required_member(const JsonPlace *object, const char *key);
