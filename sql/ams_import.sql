@@ -70,6 +70,11 @@ RESET search_path;
 RESET ROLE;
 SELECT create_catalog('taken', 'internal') > 0;
 
+-- as where there is much to import: queries have parallel workers
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET min_parallel_table_scan_size = 0;
+
 -- whoever may not read the schema, or a table in it, imports nothing
 SET ROLE regress_amoro_admin;
 SELECT * FROM import_ams('ams');
@@ -105,6 +110,9 @@ CREATE TEMP TABLE before AS SELECT 'catalog' AS kind, c::text FROM amoro_meta.ca
 	UNION ALL SELECT 'container', c::text FROM amoro_meta.optimizer_container c UNION ALL SELECT 'change', c::text FROM amoro_meta.change c
 	UNION ALL SELECT 'blocker', b::text FROM amoro_meta.blocker b UNION ALL SELECT 'runtime', r::text FROM amoro_meta.table_runtime r UNION ALL SELECT 'process', p::text FROM amoro_meta.process p;
 SET ROLE regress_amoro_admin;
+RESET parallel_setup_cost;
+RESET parallel_tuple_cost;
+RESET min_parallel_table_scan_size;
 SELECT object_kind, outcome, count(*) FROM import_ams('ams') GROUP BY 1, 2 ORDER BY 1, 2;
 RESET ROLE;
 SELECT kind, count(*) FROM (SELECT * FROM before EXCEPT ALL (SELECT 'catalog' AS kind, c::text FROM amoro_meta.catalog c UNION ALL SELECT 'database', d::text FROM amoro_meta.database d

@@ -19,6 +19,13 @@ UNION ALL
 SELECT oid::regprocedure, 'forbids one kind of join, or joins without scans' FROM member
 WHERE array_to_string(proconfig, ' ') ~ 'enable_(hash|merge)join=off' AND NOT '{enable_seqscan=off,enable_hashjoin=off,enable_mergejoin=off}' <@ proconfig
 UNION ALL
+-- neither a worker nor its leader starts a subtransaction
+SELECT oid::regprocedure, 'catches exceptions and is not PARALLEL UNSAFE' FROM member WHERE proparallel <> 'u' AND prosrc ~ 'EXCEPTION\s+WHEN\M'
+UNION ALL
+SELECT caller.oid::regprocedure, format('is PARALLEL %s and calls %s, which is PARALLEL %s', caller.proparallel, called.oid::regprocedure, called.proparallel)
+FROM member caller JOIN member called ON strpos('sru', called.proparallel::text) > strpos('sru', caller.proparallel::text)
+	AND regexp_replace(coalesce(pg_get_function_sqlbody(caller.oid), caller.prosrc), '''[^'']*''', '', 'g') ~ ('\m' || called.proname || '\(')
+UNION ALL
 SELECT member.oid::regprocedure, 'is a C function whose symbol ' || prosrc || ' lacks the prefix amoro_meta_' FROM member JOIN pg_language l ON l.oid = prolang
 WHERE lanname = 'c' AND prosrc NOT LIKE 'amoro\_meta\_%'
 ORDER BY 1;

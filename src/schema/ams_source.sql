@@ -115,7 +115,7 @@ COMMENT ON FUNCTION amoro_meta.stage_ams(text) IS
 REVOKE ALL ON FUNCTION amoro_meta.stage_ams(text) FROM PUBLIC;
 
 CREATE FUNCTION amoro_meta.ams_json(document text) RETURNS jsonb
-	LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+	LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 BEGIN
@@ -128,7 +128,7 @@ COMMENT ON FUNCTION amoro_meta.ams_json(text) IS 'a document, or null when it is
 REVOKE ALL ON FUNCTION amoro_meta.ams_json(text) FROM PUBLIC;
 
 CREATE FUNCTION amoro_meta.ams_properties(document text) RETURNS jsonb
-	LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+	LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
@@ -150,7 +150,7 @@ COMMENT ON FUNCTION amoro_meta.ams_name(text[]) IS 'a name in a report, whatever
 REVOKE ALL ON FUNCTION amoro_meta.ams_name(text[]) FROM PUBLIC;
 
 CREATE FUNCTION amoro_meta.ams_timestamp(moment text) RETURNS timestamptz
-	LANGUAGE plpgsql STABLE PARALLEL SAFE
+	LANGUAGE plpgsql STABLE PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 BEGIN

@@ -139,7 +139,7 @@ COMMENT ON FUNCTION drop_catalog(text) IS
 REVOKE ALL ON FUNCTION drop_catalog(text) FROM PUBLIC;
 
 CREATE FUNCTION amoro_meta.sees_secrets_of(owner regrole) RETURNS boolean
-	LANGUAGE sql STABLE
+	LANGUAGE sql STABLE PARALLEL RESTRICTED
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 	-- a role that is gone cannot be asked about, and has no members
@@ -151,7 +151,7 @@ COMMENT ON FUNCTION amoro_meta.sees_secrets_of(regrole) IS 'whether the caller i
 REVOKE ALL ON FUNCTION amoro_meta.sees_secrets_of(regrole) FROM PUBLIC;
 
 CREATE FUNCTION amoro_meta.masked_configuration(configuration jsonb, levels integer) RETURNS jsonb
-	LANGUAGE plpgsql STABLE STRICT
+	LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE

@@ -39,7 +39,7 @@ COMMENT ON FUNCTION amoro_meta.lock_parent_database(text, text) IS
 REVOKE ALL ON FUNCTION amoro_meta.lock_parent_database(text, text) FROM PUBLIC;
 
 CREATE FUNCTION amoro_meta.require_database(database_id bigint, catalog_name text, database_name text) RETURNS void
-	LANGUAGE plpgsql VOLATILE
+	LANGUAGE plpgsql VOLATILE PARALLEL SAFE
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 BEGIN
@@ -70,7 +70,7 @@ COMMENT ON FUNCTION amoro_meta.require_parent_database(text, text) IS 'lock_pare
 REVOKE ALL ON FUNCTION amoro_meta.require_parent_database(text, text) FROM PUBLIC;
 
 CREATE FUNCTION amoro_meta.check_database_names(catalog_name text, database_name text) RETURNS void
-	LANGUAGE sql STABLE
+	LANGUAGE sql STABLE PARALLEL SAFE
 	SET search_path = pg_catalog, pg_temp
 	AS $$SELECT amoro_meta.check_name('catalog_name', catalog_name), amoro_meta.check_name('database_name', database_name)$$;
 COMMENT ON FUNCTION amoro_meta.check_database_names(text, text) IS 'raises 22004 or 22023 unless both are names';

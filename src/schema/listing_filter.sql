@@ -14,7 +14,7 @@ COMMENT ON FUNCTION amoro_meta.is_supported_format(text) IS 'whether tables of t
 REVOKE ALL ON FUNCTION amoro_meta.is_supported_format(text) FROM PUBLIC;
 
 CREATE FUNCTION amoro_meta.check_filter(filter_name text, filter text) RETURNS void
-	LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+	LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 BEGIN
@@ -33,7 +33,7 @@ COMMENT ON FUNCTION amoro_meta.check_filter(text, text) IS 'raises 22023 unless 
 REVOKE ALL ON FUNCTION amoro_meta.check_filter(text, text) FROM PUBLIC;
 
 CREATE FUNCTION amoro_meta.check_listing_properties(properties jsonb) RETURNS void
-	LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+	LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE

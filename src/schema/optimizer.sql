@@ -49,7 +49,7 @@ COMMENT ON FUNCTION amoro_meta.raise_unknown_optimizer(uuid) IS 'says why a toke
 REVOKE ALL ON FUNCTION amoro_meta.raise_unknown_optimizer(uuid) FROM PUBLIC;
 
 CREATE FUNCTION amoro_meta.find_optimizer(token uuid) RETURNS amoro_meta.optimizer
-	LANGUAGE plpgsql STABLE PARALLEL SAFE
+	LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE

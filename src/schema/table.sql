@@ -48,7 +48,7 @@ REVOKE ALL ON FUNCTION amoro_meta.find_table(bigint, text) FROM PUBLIC;
 
 CREATE FUNCTION amoro_meta.require_table(table_id bigint, catalog_name text, database_name text, table_name text,
 										 relation_kind text DEFAULT NULL, wanted_kind text DEFAULT NULL) RETURNS void
-	LANGUAGE plpgsql IMMUTABLE
+	LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 BEGIN
@@ -79,7 +79,7 @@ COMMENT ON FUNCTION amoro_meta.require_free_name(text, text, text, text) IS 'rai
 REVOKE ALL ON FUNCTION amoro_meta.require_free_name(text, text, text, text) FROM PUBLIC;
 
 CREATE FUNCTION amoro_meta.check_table_names(catalog_name text, database_name text, table_name text) RETURNS void
-	LANGUAGE sql STABLE
+	LANGUAGE sql STABLE PARALLEL SAFE
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 	SELECT amoro_meta.check_database_names(catalog_name, database_name),

@@ -69,7 +69,7 @@ COMMENT ON FUNCTION amoro_meta.terminal_key_is_sensitive(text) IS
 REVOKE ALL ON FUNCTION amoro_meta.terminal_key_is_sensitive(text) FROM PUBLIC;
 
 CREATE FUNCTION amoro_meta.raise_no_terminal_session(last_used_at timestamptz) RETURNS void
-	LANGUAGE plpgsql STABLE
+	LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 BEGIN
