@@ -8,6 +8,7 @@ use strict;
 use warnings;
 use AmoroCluster qw(poll);
 use AmoroProcedure qw(stand_still go_on wait_for_end nothing_left changes_of activate_node);
+use AmoroSession;
 use Exporter 'import';
 use KillScenario qw(kinds scenario);
 use Test::More;
@@ -40,11 +41,14 @@ sub end_leases
 	return;
 }
 
+# Makes what a procedure needs; the coordinator then stands still.
 sub prepare
 {
 	my ($scenario) = @_;
 	$round++;
 	run_through(map { named($_) } @{ $scenario->{before} // [] });
+	# from here on a sweep would submit what we want to
+	stand_still($server);
 	query("SELECT " . named($scenario->{sql})) if $scenario->{sql};
 	activate_node($server, named($_)) for @{ $scenario->{nodes} // [] };
 	return;
@@ -58,7 +62,10 @@ sub restart
 	$server->stop('immediate');
 	$server->append_conf('postgresql.auto.conf', "amoro_meta.debug_stop_at = ''\n");
 	$server->start;
-	end_leases() if query('SELECT count(*) FROM nodes') > 0;
+	return if query('SELECT count(*) FROM nodes') == 0;
+	# with its term begins what nodes are owed
+	$server->wait_for_state('running');
+	end_leases();
 	return;
 }
 
@@ -86,6 +93,7 @@ sub kill_forward
 		prepare($scenario);
 		my $procedure = submit($scenario);
 		end_leases() if $scenario->{nodes};
+		go_on($server, undef);
 		is(wait_for_end($server, $procedure), 'done', "$kind without a kill");
 		$changes{$kind} = changes_of($server, $procedure);
 	}
@@ -93,7 +101,6 @@ sub kill_forward
 	for my $point ("$kind.$state", "$kind.$state.commit")
 	{
 		prepare($scenario);
-		stand_still($server);
 		my $procedure = submit($scenario);
 		end_leases() if $scenario->{nodes};
 		go_on($server, $point);
@@ -113,7 +120,6 @@ sub kill_backward
 	{
 		prepare($scenario);
 		activate_node($server, named('silent NAME'));
-		stand_still($server);
 		my $procedure = submit($scenario);
 		if ($state ne 'submitted')
 		{
@@ -141,7 +147,7 @@ sub kill_every_step
 {
 	my ($file) = @_;
 	# A lease that no test waits for: the lease clock is shifted instead.
-	$server = AmoroCluster->create('main', conf => "amoro_meta.metadata_lease_fence_ms = 60s\namoro_meta.assignment_interval = 1h\n");
+	$server = AmoroSession->create('main', conf => "amoro_meta.metadata_lease_fence_ms = 60s\namoro_meta.assignment_interval = 1h\n");
 	query("SELECT create_catalog('lake')");
 	run_through(map { "create_database('lake', '$_')" } 'd', 'e');
 
