@@ -44,56 +44,23 @@ begin_active(void)
 	return world;
 }
 
-static AmoroNodeStatus
-status_of(World *world)
-{
-	AmoroNodeStatus status;
-
-	amoro_node_status(world->node, &status);
-	return status;
-}
-
-/* Puts an object into the cache; true if it is there. */
-static bool
-fill(World *world, int object)
-{
-	Reader		reader;
-
-	if (!reader_begin_load(world, &reader, object))
-		return false;
-	reader_read(&reader, &world->server);
-	reader_finish_load(world, &reader);
-	amoro_entry_release(reader.entry);
-	return reader_peek(world, &reader, object) == AMORO_OK && (amoro_entry_release(reader.entry), true);
-}
-
-static AmoroResult
-peek(World *world, int object)
-{
-	Reader		reader;
-	AmoroResult result = reader_peek(world, &reader, object);
-
-	amoro_entry_release(reader.entry);
-	return result;
-}
-
 static void
 test_starts_and_serves(void **state)
 {
 	World	   *world = begin();
-	AmoroNodeStatus status = status_of(world);
+	AmoroNodeStatus status = world_status(world);
 
 	assert_int_equal(status.state, AMORO_NODE_CONNECTING);
 	assert_false(status.serving);
 	assert_int_equal(status.heartbeat_age_ms, -1);
-	assert_int_equal(peek(world, 0), AMORO_FENCED);
+	assert_int_equal(world_peek(world, 0), AMORO_FENCED);
 	world_run(world, 100000);
-	status = status_of(world);
+	status = world_status(world);
 	assert_int_equal(status.state, AMORO_NODE_ACTIVE);
 	assert_true(status.serving);
 	assert_in_range(status.lease_remaining_ms, 1800, 1998);
 	assert_int_equal(status.clears, 0);
-	assert_int_equal(peek(world, 0), AMORO_MISS);
+	assert_int_equal(world_peek(world, 0), AMORO_MISS);
 	assert_int_equal(log_lines, 1);
 	world_destroy(world);
 }
@@ -106,14 +73,14 @@ test_start_without_server(void **state)
 
 	world->server.up = false;
 	world_run(world, 5 * SECOND);
-	assert_int_equal(status_of(world).state, AMORO_NODE_CONNECTING);
-	assert_int_equal(peek(world, 0), AMORO_FENCED);
-	assert_string_equal(status_of(world).reason, "connection refused");
+	assert_int_equal(world_status(world).state, AMORO_NODE_CONNECTING);
+	assert_int_equal(world_peek(world, 0), AMORO_FENCED);
+	assert_string_equal(world_status(world).reason, "connection refused");
 	assert_int_equal(log_lines, 1);	/* not one a try */
 	assert_in_range(world->opens, 5, 40);
 	world->server.up = true;
 	world_run(world, SECOND);
-	assert_true(status_of(world).serving);
+	assert_true(world_status(world).serving);
 	world_destroy(world);
 }
 
@@ -126,10 +93,10 @@ test_age_of_the_last_heartbeat(void **state)
 	world->pooled = true;		/* heartbeats do not wait, so they end at known moments */
 	world->server.interval_us = 500000;
 	world_run(world, 100000);
-	assert_int_equal(status_of(world).state, AMORO_NODE_ACTIVE);
+	assert_int_equal(world_status(world).state, AMORO_NODE_ACTIVE);
 	world->cut_to_node = true;
 	world_run(world, SECOND + 234000);
-	assert_in_range(status_of(world).heartbeat_age_ms, 1234, 1334);
+	assert_in_range(world_status(world).heartbeat_age_ms, 1234, 1334);
 	world_destroy(world);
 }
 
@@ -140,25 +107,25 @@ test_cut_off_and_healed(void **state)
 	World	   *world = begin_active();
 	NodeTime	end;
 
-	assert_true(fill(world, 0));
+	assert_true(world_fill(world, 0));
 	world->cut_to_node = world->cut_to_server = true;
 	world_run(world, 300000);
 	end = world->node->lease.end;
 	world_run(world, end - world_node_time(world) - 1);
-	assert_int_equal(peek(world, 0), AMORO_OK);
-	assert_int_equal(status_of(world).state, AMORO_NODE_ACTIVE);
+	assert_int_equal(world_peek(world, 0), AMORO_OK);
+	assert_int_equal(world_status(world).state, AMORO_NODE_ACTIVE);
 	world_run(world, 1);
-	assert_int_equal(peek(world, 0), AMORO_FENCED);
-	assert_int_equal(status_of(world).state, AMORO_NODE_FENCED);
+	assert_int_equal(world_peek(world, 0), AMORO_FENCED);
+	assert_int_equal(world_status(world).state, AMORO_NODE_FENCED);
 	world_run(world, SECOND);
-	assert_int_equal(status_of(world).fences, 1);
-	assert_int_equal(status_of(world).caches[0].entries, 0);
+	assert_int_equal(world_status(world).fences, 1);
+	assert_int_equal(world_status(world).caches[0].entries, 0);
 	world->cut_to_node = world->cut_to_server = false;
 	world_run(world, SECOND);
-	assert_true(status_of(world).serving);
-	assert_int_equal(status_of(world).recoveries, 2);
-	assert_int_equal(status_of(world).clears, 1);
-	assert_int_equal(peek(world, 0), AMORO_MISS);
+	assert_true(world_status(world).serving);
+	assert_int_equal(world_status(world).recoveries, 2);
+	assert_int_equal(world_status(world).clears, 1);
+	assert_int_equal(world_peek(world, 0), AMORO_MISS);
 	world_destroy(world);
 }
 
@@ -172,7 +139,7 @@ one_way_cut_fences_in_time(void)
 	{
 		World	   *world = begin_active();
 
-		fill(world, 0);
+		world_fill(world, 0);
 		world->cut_to_node = way == 0;
 		world->cut_to_server = way == 1;
 		server_change(world, 0, OBJECT_NORMAL);
@@ -186,7 +153,7 @@ one_way_cut_fences_in_time(void)
 				reader_answer(world, &reader);
 			server_tick(world);
 		}
-		holds = world->server.needed_done == world->server.version && peek(world, 0) == AMORO_FENCED &&
+		holds = world->server.needed_done == world->server.version && world_peek(world, 0) == AMORO_FENCED &&
 			world->violations == 0 && holds;
 		world_destroy(world);
 	}
@@ -206,7 +173,7 @@ slow_clock_fences_in_time(void)
 	world->server.margin_us = 0;
 	world->server.lease_us = world->server.longest_lease_us = 20 * SECOND;
 	world_run(world, 100000);
-	holds = fill(world, 0);
+	holds = world_fill(world, 0);
 	world->cut_to_node = world->cut_to_server = true;
 	server_change(world, 0, OBJECT_NORMAL);
 	world->server.waited_version = world->server.version;
@@ -215,7 +182,7 @@ slow_clock_fences_in_time(void)
 		world_run(world, 1000);
 		server_tick(world);
 	}
-	holds = peek(world, 0) == AMORO_FENCED && holds;
+	holds = world_peek(world, 0) == AMORO_FENCED && holds;
 	world_destroy(world);
 	return holds;
 }
@@ -225,14 +192,14 @@ static bool
 woken_process_is_fenced(void)
 {
 	World	   *world = begin_active();
-	bool		holds = fill(world, 0);
+	bool		holds = world_fill(world, 0);
 
 	server_change(world, 0, OBJECT_NORMAL);
 	world->paused_until = world->now + 10 * SECOND;
 	world_stop_node(world, 10 * SECOND);
-	holds = peek(world, 0) == AMORO_FENCED && holds;
+	holds = world_peek(world, 0) == AMORO_FENCED && holds;
 	world_run(world, SECOND);
-	holds = status_of(world).serving && peek(world, 0) == AMORO_MISS && holds;
+	holds = world_status(world).serving && world_peek(world, 0) == AMORO_MISS && holds;
 	world_destroy(world);
 	return holds;
 }
@@ -265,12 +232,12 @@ applies_before_it_acknowledges(void)
 {
 	World	   *world = begin_active();
 	int64_t		before = world->node->lease.applied_version;
-	bool		holds = fill(world, 0) && fill(world, 1) && before == 0;
+	bool		holds = world_fill(world, 0) && world_fill(world, 1) && before == 0;
 
 	server_change(world, 0, OBJECT_NORMAL);
 	while (world->server.slot.applied < world->server.version && world->now < 10 * SECOND)
 		world_run(world, 100);
-	holds = peek(world, 0) == AMORO_MISS && peek(world, 1) == AMORO_OK && holds;
+	holds = world_peek(world, 0) == AMORO_MISS && world_peek(world, 1) == AMORO_OK && holds;
 	world_destroy(world);
 	return holds;
 }
@@ -307,24 +274,24 @@ test_carried_changes(void **state)
 
 		world->pooled = pooled;
 		world->server.carries_permille = 1000;
-		assert_true(fill(world, 0));
-		assert_true(fill(world, 1));
+		assert_true(world_fill(world, 0));
+		assert_true(world_fill(world, 1));
 		for (int i = 0; i < 5; i++)
 		{
 			server_change(world, 0, OBJECT_NORMAL);
 			while (world->server.slot.applied < world->server.version && acknowledged++ < 1000)
 				world_run(world, 1000);
-			assert_int_equal(peek(world, 0), AMORO_MISS);
-			assert_int_equal(peek(world, 1), AMORO_OK);
-			assert_true(fill(world, 0));
+			assert_int_equal(world_peek(world, 0), AMORO_MISS);
+			assert_int_equal(world_peek(world, 1), AMORO_OK);
+			assert_true(world_fill(world, 0));
 		}
 		assert_int_equal(world->server.slot.applied, world->server.version);
-		assert_int_equal(status_of(world).changes_applied, 5);
+		assert_int_equal(world_status(world).changes_applied, 5);
 		assert_int_equal(world->sends[REQUEST_CHANGES], 0);
 		/* a database too */
 		server_change_database(world, 0);
 		world_run(world, 300000);
-		assert_int_equal(peek(world, 1), AMORO_MISS);
+		assert_int_equal(world_peek(world, 1), AMORO_MISS);
 		assert_int_equal(world->sends[REQUEST_CHANGES], 0);
 		/* and what does not come is asked for */
 		world->server.carries_permille = 0;
@@ -367,7 +334,7 @@ test_fence_answers_lookups(void **state)
 			assert_int_equal(fenced_callbacks, 0);
 			world_run(world, 600000);
 		}
-		assert_int_equal(status_of(world).fences, 1);
+		assert_int_equal(world_status(world).fences, 1);
 		assert_int_equal(fenced_callbacks, 1);
 		world_destroy(world);
 	}
@@ -399,7 +366,7 @@ test_change_during_recovery(void **state)
 		world_run(world, 100);
 	server_change(world, 0, OBJECT_NORMAL);
 	world_run(world, 100000);
-	assert_true(status_of(world).serving);
+	assert_true(world_status(world).serving);
 	assert_int_equal(world->node->lease.applied_version, world->server.version);
 	assert_in_range(world->sends[REQUEST_ACTIVATE], 2, 3);
 	world_destroy(world);
@@ -410,16 +377,16 @@ test_pruned_history(void **state)
 {
 	World	   *world = begin_active();
 
-	assert_true(fill(world, 0));
+	assert_true(world_fill(world, 0));
 	world->paused_until = world->now + 500000;
 	world_stop_node(world, 500000);
 	for (int i = 0; i < 10; i++)
 		server_change(world, 1, OBJECT_NORMAL);
 	world->server.pruned = world->server.version;
 	world_run(world, SECOND);
-	assert_true(status_of(world).serving);
-	assert_int_equal(status_of(world).clears, 1);
-	assert_int_equal(peek(world, 0), AMORO_MISS);
+	assert_true(world_status(world).serving);
+	assert_int_equal(world_status(world).clears, 1);
+	assert_int_equal(world_peek(world, 0), AMORO_MISS);
 	world_destroy(world);
 }
 
@@ -429,18 +396,18 @@ test_server_restart_keeps_caches(void **state)
 {
 	World	   *world = begin_active();
 
-	assert_true(fill(world, 0));
-	assert_true(fill(world, 1));
+	assert_true(world_fill(world, 0));
+	assert_true(world_fill(world, 1));
 	server_crash(world);
 	world_run(world, 700000);
-	assert_int_equal(peek(world, 0), AMORO_OK);
+	assert_int_equal(world_peek(world, 0), AMORO_OK);
 	server_restart(world, false, 0);
 	server_change(world, 1, OBJECT_NORMAL);
 	world_run(world, 1200000);
-	assert_int_equal(peek(world, 0), AMORO_OK);
-	assert_int_equal(peek(world, 1), AMORO_MISS);
-	assert_int_equal(status_of(world).fences, 0);
-	assert_int_equal(status_of(world).term, world->server.term);
+	assert_int_equal(world_peek(world, 0), AMORO_OK);
+	assert_int_equal(world_peek(world, 1), AMORO_MISS);
+	assert_int_equal(world_status(world).fences, 0);
+	assert_int_equal(world_status(world).term, world->server.term);
 	assert_int_equal(world->server.slot.state, SLOT_ACTIVE);
 	world_destroy(world);
 }
@@ -449,13 +416,13 @@ static bool
 failover_clears(void)
 {
 	World	   *world = begin_active();
-	bool		holds = fill(world, 0);
+	bool		holds = world_fill(world, 0);
 
 	server_crash(world);
 	world_run(world, 200000);
 	server_restart(world, true, 0);
 	world_run(world, SECOND);
-	holds = peek(world, 0) == AMORO_MISS && status_of(world).fences == 1 && holds;
+	holds = world_peek(world, 0) == AMORO_MISS && world_status(world).fences == 1 && holds;
 	world_destroy(world);
 	return holds;
 }
@@ -466,14 +433,14 @@ test_long_restart(void **state)
 {
 	World	   *world = begin_active();
 
-	assert_true(fill(world, 0));
+	assert_true(world_fill(world, 0));
 	server_crash(world);
 	world_run(world, 5 * SECOND);
-	assert_int_equal(status_of(world).state, AMORO_NODE_FENCED);
+	assert_int_equal(world_status(world).state, AMORO_NODE_FENCED);
 	server_restart(world, false, 0);
 	world_run(world, 2 * SECOND);
-	assert_true(status_of(world).serving);
-	assert_int_equal(peek(world, 0), AMORO_MISS);
+	assert_true(world_status(world).serving);
+	assert_int_equal(world_peek(world, 0), AMORO_MISS);
 	world_destroy(world);
 }
 
@@ -482,7 +449,7 @@ static bool
 late_grant_extends_nothing(void)
 {
 	World	   *world = begin_active();
-	bool		holds = fill(world, 0);
+	bool		holds = world_fill(world, 0);
 	int			sends;
 
 	/* the last heartbeat before the end goes out, and the process is stopped until the end is over */
@@ -496,86 +463,9 @@ late_grant_extends_nothing(void)
 	server_change(world, 0, OBJECT_NORMAL);
 	world->paused_until = world->now + 500000;
 	world_run(world, 501000);
-	holds = status_of(world).fences == 1 && peek(world, 0) != AMORO_OK && holds;
+	holds = world_status(world).fences == 1 && world_peek(world, 0) != AMORO_OK && holds;
 	world_destroy(world);
 	return holds;
-}
-
-/* rule 8: held back, the node catches up; nothing is extended meanwhile */
-static void
-test_held(void **state)
-{
-	World	   *world = begin_active();
-
-	world->server.refuse_with = NULL;
-	server_change(world, 0, OBJECT_NORMAL);
-	world->server.slot.behind_since = world_server_time(world) - 2 * SECOND;
-	world_run(world, 500000);
-	assert_int_equal(world->server.slot.applied, world->server.version);
-	assert_true(status_of(world).serving);
-	world_destroy(world);
-}
-
-/* L14: refused, the node serves to the end of its lease, says why, and comes back when it may */
-static void
-test_refused(void **state)
-{
-	World	   *world = begin_active();
-
-	world->server.refuse_with = "42501";
-	world_run(world, 1500000);
-	assert_true(status_of(world).serving);
-	world_run(world, SECOND);
-	assert_false(status_of(world).serving);
-	assert_int_equal(status_of(world).state, AMORO_NODE_REFUSED);
-	assert_non_null(strstr(status_of(world).reason, "refused by the test"));
-	world->server.refuse_with = NULL;
-	world_run(world, 2 * SECOND);
-	assert_true(status_of(world).serving);
-	world_destroy(world);
-}
-
-static void
-test_superseded(void **state)
-{
-	World	   *world = begin_active();
-	int			sends;
-
-	memcpy(world->server.slot.incarnation, "another", 8);
-	world_run(world, 300000);
-	assert_int_equal(status_of(world).state, AMORO_NODE_SUPERSEDED);
-	assert_int_equal(peek(world, 0), AMORO_FENCED);
-	sends = world->sends[REQUEST_HEARTBEAT] + world->sends[REQUEST_REGISTER];
-	world_run(world, 10 * SECOND);
-	assert_int_equal(world->sends[REQUEST_HEARTBEAT] + world->sends[REQUEST_REGISTER], sends);
-	world_destroy(world);
-}
-
-static void
-test_unknown(void **state)
-{
-	World	   *world = begin_active();
-	char		incarnation[INCARNATION_SIZE];
-
-	snprintf(incarnation, sizeof(incarnation), "%s", world->server.slot.incarnation);
-	world->server.slot.state = SLOT_UNKNOWN;
-	world_run(world, SECOND);
-	assert_true(status_of(world).serving);
-	assert_string_equal(world->server.slot.incarnation, incarnation);
-	world_destroy(world);
-}
-
-static void
-test_removed(void **state)
-{
-	World	   *world = begin_active();
-
-	world->server.leaving = true;
-	world_run(world, 500000);
-	assert_int_equal(status_of(world).state, AMORO_NODE_REMOVED);
-	assert_int_equal(world->server.slot.state, SLOT_RELEASED);
-	assert_int_equal(world->sends[REQUEST_RELEASE], 1);
-	world_destroy(world);
 }
 
 /* a close in the middle of a long poll: fenced at once, released at once, over a connection of its own */
@@ -584,13 +474,13 @@ test_close(void **state)
 {
 	World	   *world = begin_active();
 
-	assert_true(fill(world, 0));
+	assert_true(world_fill(world, 0));
 	node_begin_close(world->node);
-	assert_int_equal(peek(world, 0), AMORO_FENCED);
+	assert_int_equal(world_peek(world, 0), AMORO_FENCED);
 	world_run(world, 10000);
 	assert_int_equal(world->server.slot.state, SLOT_RELEASED);
 	assert_int_equal(world->opens, 2);
-	assert_int_equal(status_of(world).state, AMORO_NODE_CLOSED);
+	assert_int_equal(world_status(world).state, AMORO_NODE_CLOSED);
 	world_destroy(world);
 }
 
@@ -617,8 +507,8 @@ test_fenced_node_recovers_within_two_heartbeats(void **state)
 	world->server.slot.epoch++;
 	world->server.slot.state = SLOT_FENCED;
 	world_run(world, 410000);
-	assert_true(status_of(world).serving);
-	assert_int_equal(status_of(world).fences, 1);
+	assert_true(world_status(world).serving);
+	assert_int_equal(world_status(world).fences, 1);
 	world_destroy(world);
 }
 
@@ -674,11 +564,6 @@ main(void)
 		cmocka_unit_test(test_pruned_history),
 		cmocka_unit_test(test_server_restart_keeps_caches),
 		cmocka_unit_test(test_long_restart),
-		cmocka_unit_test(test_held),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_superseded),
-		cmocka_unit_test(test_unknown),
-		cmocka_unit_test(test_removed),
 		cmocka_unit_test(test_close),
 		cmocka_unit_test(test_close_without_server),
 		cmocka_unit_test(test_fenced_node_recovers_within_two_heartbeats),

@@ -36,15 +36,6 @@ peek(World *world, int object)
 	return result;
 }
 
-static AmoroNodeStatus
-status_of(World *world)
-{
-	AmoroNodeStatus status;
-
-	amoro_node_status(world->node, &status);
-	return status;
-}
-
 /* what is there is there, what is not is not, and nobody is asked */
 static void
 test_loads_everything_first(void **state)
@@ -62,10 +53,10 @@ test_loads_everything_first(void **state)
 	assert_int_equal(peek(world, 2), AMORO_NOT_FOUND);
 	assert_int_equal(peek(world, 3), AMORO_OK);
 	assert_int_equal(world->sends[REQUEST_SNAPSHOT], 3);
-	assert_int_equal(status_of(world).caches[AMORO_CACHE_TABLE].reloads, 1);
-	assert_int_equal(status_of(world).caches[AMORO_CACHE_TABLE].entries, 3);
-	assert_int_equal(status_of(world).caches[AMORO_CACHE_TABLE].hits, 4);
-	assert_true(status_of(world).caches[AMORO_CACHE_TABLE].whole);
+	assert_int_equal(world_status(world).caches[AMORO_CACHE_TABLE].reloads, 1);
+	assert_int_equal(world_status(world).caches[AMORO_CACHE_TABLE].entries, 3);
+	assert_int_equal(world_status(world).caches[AMORO_CACHE_TABLE].hits, 4);
+	assert_true(world_status(world).caches[AMORO_CACHE_TABLE].whole);
 	world_destroy(world);
 }
 
@@ -114,7 +105,7 @@ test_changes_leave_marks(void **state)
 	assert_int_equal(peek(world, 0), AMORO_MISS);
 	assert_int_equal(peek(world, 1), AMORO_MISS);
 	assert_int_equal(peek(world, 2), AMORO_OK);
-	assert_false(status_of(world).caches[AMORO_CACHE_TABLE].whole);
+	assert_false(world_status(world).caches[AMORO_CACHE_TABLE].whole);
 	world_destroy(world);
 }
 
@@ -148,11 +139,11 @@ test_changes_while_loading(void **state)
 	server_change(world, 0, OBJECT_ABSENT);
 	server_change(world, 2, OBJECT_NORMAL);
 	world_run(world, 100000);
-	assert_int_equal(status_of(world).serving, 1);
+	assert_int_equal(world_status(world).serving, 1);
 	assert_int_equal(peek(world, 0), AMORO_MISS);
 	assert_int_equal(peek(world, 2), AMORO_MISS);
 	assert_int_equal(peek(world, 1), AMORO_OK);
-	assert_int_equal(status_of(world).applied_version, world->server.version);
+	assert_int_equal(world_status(world).applied_version, world->server.version);
 	world_destroy(world);
 }
 
@@ -169,7 +160,7 @@ test_resumes_after_a_lost_connection(void **state)
 	server_change(world, 1, OBJECT_PRE_ALTER);
 	server_restart(world, false, 0);
 	world_run(world, 2000000);
-	assert_int_equal(status_of(world).serving, 1);
+	assert_int_equal(world_status(world).serving, 1);
 	/* of three, the second again */
 	assert_int_equal(world->sends[REQUEST_SNAPSHOT], 4);
 	assert_int_equal(peek(world, 0), AMORO_OK);
@@ -193,7 +184,7 @@ begins_anew_on_another_timeline(void)
 	world_run(world, 100000);
 	server_restart(world, true, 1);
 	world_run(world, 2000000);
-	holds = status_of(world).serving && world->sends[REQUEST_SNAPSHOT] >= 5;
+	holds = world_status(world).serving && world->sends[REQUEST_SNAPSHOT] >= 5;
 	world_destroy(world);
 	return holds;
 }
@@ -207,7 +198,7 @@ test_failure_keeps_it_fenced(void **state)
 
 	world->server.refuse_snapshots_with = "57014";
 	world_run(world, 3000000);
-	status = status_of(world);
+	status = world_status(world);
 	assert_false(status.serving);
 	assert_string_equal(status.reason, "refused by the test");
 	assert_string_equal(world->last_detail, "reload failed: refused by the test");
@@ -215,7 +206,7 @@ test_failure_keeps_it_fenced(void **state)
 	assert_int_equal(world->sends[REQUEST_ACTIVATE], 0);
 	world->server.refuse_snapshots_with = NULL;
 	world_run(world, 3000000);
-	status = status_of(world);
+	status = world_status(world);
 	assert_true(status.serving);
 	assert_string_equal(status.reason, "");
 	assert_string_equal(world->last_detail, "3 entries");
@@ -232,7 +223,7 @@ test_kind_that_the_server_does_not_know(void **state)
 	world->server.refuse_snapshots_with = "22023";
 	world_run(world, 500000);
 	assert_int_equal(world->sends[REQUEST_SNAPSHOT], 1);
-	assert_int_equal(status_of(world).serving, 1);
+	assert_int_equal(world_status(world).serving, 1);
 	assert_int_equal(peek(world, 2), AMORO_MISS);
 	world_destroy(world);
 }
@@ -248,11 +239,11 @@ test_reload_longer_than_the_lease(void **state)
 	world->server.ack_timeout_us = 200000;
 	world->chunk_time = 600000;
 	world_run(world, 1500000);
-	assert_int_equal(status_of(world).serving, 0);
-	assert_int_equal(status_of(world).state, AMORO_NODE_RECOVERING);
+	assert_int_equal(world_status(world).serving, 0);
+	assert_int_equal(world_status(world).state, AMORO_NODE_RECOVERING);
 	assert_string_equal(world->last_detail, "reloading table: 2 entries");
 	world_run(world, 1000000);
-	assert_int_equal(status_of(world).serving, 1);
+	assert_int_equal(world_status(world).serving, 1);
 	assert_int_equal(peek(world, 3), AMORO_OK);
 	world_destroy(world);
 }
@@ -276,7 +267,7 @@ test_kept_when_nothing_changed(void **state)
 	World	   *world = lapsed_world();
 
 	world_run(world, 300000);
-	assert_int_equal(status_of(world).fences, 1);
+	assert_int_equal(world_status(world).fences, 1);
 	assert_int_equal(world->sends[REQUEST_SNAPSHOT], 3);
 	assert_int_equal(world->sends[REQUEST_CHANGES], 0);
 	assert_int_equal(peek(world, 0), AMORO_OK);
@@ -335,7 +326,7 @@ test_pruned_history_loads_anew(void **state)
 	server_change(world, 1, OBJECT_NORMAL);
 	world->server.pruned = world->server.version - 1;
 	world_run(world, 1000000);
-	assert_int_equal(status_of(world).serving, 1);
+	assert_int_equal(world_status(world).serving, 1);
 	assert_int_equal(world->sends[REQUEST_SNAPSHOT], 5);
 	assert_int_equal(peek(world, 0), AMORO_NOT_FOUND);
 	assert_int_equal(peek(world, 1), AMORO_OK);
@@ -351,7 +342,7 @@ test_changes_that_cannot_be_fetched(void **state)
 	server_change(world, 0, OBJECT_ABSENT);
 	world->server.refuse_changes_with = "XX000";
 	world_run(world, 3000000);
-	assert_int_equal(status_of(world).serving, 1);
+	assert_int_equal(world_status(world).serving, 1);
 	assert_int_equal(world->sends[REQUEST_CHANGES], 2);
 	assert_int_equal(peek(world, 0), AMORO_NOT_FOUND);
 	world_destroy(world);
@@ -370,7 +361,7 @@ test_kept_by_a_server_that_went_back(void **state)
 	world_run(world, 3000000);
 	server_restart(world, true, 2);
 	world_run(world, 3000000);
-	assert_int_equal(status_of(world).serving, 1);
+	assert_int_equal(world_status(world).serving, 1);
 	assert_int_equal(world->sends[REQUEST_SNAPSHOT], 6);
 	world_destroy(world);
 }
@@ -390,7 +381,7 @@ test_pauses_are_drawn(void **state)
 		world->preload = TABLES;
 		world_add_node(world);
 		world_run(world, 300000);
-		assert_int_equal(status_of(world).serving, 1);
+		assert_int_equal(world_status(world).serving, 1);
 		assert_true(world->node->reload.last_duration > 0);
 		world->node->reload.last_duration = 100000;
 		/* a fence that keeps nothing */

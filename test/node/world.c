@@ -517,6 +517,16 @@ world_run(World *world, NodeTime duration)
 		pass_time(world, world->end);
 }
 
+World *
+world_create_active(void)
+{
+	World	   *world = world_create(1);
+
+	world_add_node(world);
+	world_run(world, 100000);
+	return world;
+}
+
 void
 world_stop_node(World *world, NodeTime duration)
 {

@@ -136,6 +136,8 @@ extern World *world_create(uint64_t seed);
 extern void world_destroy(World *world);
 /* A node in it, which has not begun. */
 extern void world_add_node(World *world);
+/* A world with a node that serves. */
+extern World *world_create_active(void);
 extern void world_at(World *world, NodeTime time, WorldFunction function, void *argument);
 /* Lets the node run for that long. */
 extern void world_run(World *world, NodeTime duration);
@@ -177,5 +179,11 @@ extern void reader_read(Reader *reader, const ModelServer *server);
 extern LoadVerdict reader_finish_load(World *world, Reader *reader);
 /* The end: checks the ticket; an answer that leaves is held against the promise. Releases the entry. */
 extern AmoroResult reader_answer(World *world, Reader *reader);
+
+/* All of a reader's steps at once. Puts an object into the cache; true if it is there. */
+extern bool world_fill(World *world, int object);
+/* From memory, as reader_peek. */
+extern AmoroResult world_peek(World *world, int object);
+extern AmoroNodeStatus world_status(World *world);
 
 #endif							/* WORLD_H */

@@ -119,3 +119,35 @@ reader_answer(World *world, Reader *reader)
 	reader->entry = NULL;
 	return result;
 }
+
+AmoroNodeStatus
+world_status(World *world)
+{
+	AmoroNodeStatus status;
+
+	amoro_node_status(world->node, &status);
+	return status;
+}
+
+bool
+world_fill(World *world, int object)
+{
+	Reader		reader;
+
+	if (!reader_begin_load(world, &reader, object))
+		return false;
+	reader_read(&reader, &world->server);
+	reader_finish_load(world, &reader);
+	amoro_entry_release(reader.entry);
+	return reader_peek(world, &reader, object) == AMORO_OK && (amoro_entry_release(reader.entry), true);
+}
+
+AmoroResult
+world_peek(World *world, int object)
+{
+	Reader		reader;
+	AmoroResult result = reader_peek(world, &reader, object);
+
+	amoro_entry_release(reader.entry);
+	return result;
+}
