@@ -27,7 +27,8 @@ CREATE TABLE amoro_meta.call
 COMMENT ON TABLE amoro_meta.call IS 'calls to leaders of services, and what they answered';
 COMMENT ON COLUMN amoro_meta.call.token IS 'of the leader that was asked last';
 COMMENT ON COLUMN amoro_meta.call.process_id IS 'a process that is cancelled when the answer is one of success';
-CREATE INDEX call_waiting ON amoro_meta.call (service, next_at) WHERE ended_at IS NULL;
+CREATE INDEX call_waiting ON amoro_meta.call (service, next_at, call_id) WHERE ended_at IS NULL;
+CREATE INDEX call_deadline ON amoro_meta.call (deadline) WHERE ended_at IS NULL;
 CREATE INDEX call_ended_at ON amoro_meta.call (ended_at) WHERE ended_at IS NOT NULL;
 SELECT pg_catalog.pg_extension_config_dump('amoro_meta.call', '');
 
@@ -146,7 +147,9 @@ REVOKE ALL ON calls FROM PUBLIC;
 GRANT SELECT ON calls TO pg_monitor;
 
 -- One that is under way is claimed again when its service has got another leader: the answer of the old one is not waited for.
-CREATE FUNCTION amoro_meta.claim_calls(running bigint[], places integer)
+-- The places are dealt out to the services in turn, so whoever has the most gives one up to a service that has fewer: its newest attempt,
+-- but none that has just begun, the answer to which may be on its way.
+CREATE FUNCTION amoro_meta.claim_calls(running bigint[], lasting integer, places integer)
 	RETURNS TABLE (call_id bigint, method text, url text, content_type text, body text, request_id uuid, token bigint, timeout_ms integer)
 	LANGUAGE plpgsql VOLATILE
 	SET search_path = pg_catalog, pg_temp
@@ -165,41 +168,59 @@ BEGIN
 		WITH leader AS MATERIALIZED (
 			SELECT l.service, l.token, l.endpoint FROM @extschema@.leaders l
 			WHERE l.state = 'led' AND l.endpoint IS NOT NULL AND EXISTS (SELECT FROM amoro_meta.call c WHERE c.service = l.service AND c.ended_at IS NULL)),
-		due AS (
-			SELECT c.call_id, l.token, l.endpoint,
-				row_number() OVER (PARTITION BY c.service ORDER BY c.next_at, c.call_id)
-					+ (SELECT count(*) FROM amoro_meta.call r WHERE r.call_id = ANY (running) AND r.service = c.service AND r.token = l.token) AS place
-			FROM amoro_meta.call c JOIN leader l ON l.service = c.service
-			WHERE c.ended_at IS NULL AND c.deadline > moment
-				AND (c.token IS DISTINCT FROM l.token OR (c.next_at <= moment AND c.call_id <> ALL (running)))),
+		wanted AS (
+			SELECT c.call_id, c.service, r.turn, c.next_at, l.token, l.endpoint, c.token <> l.token AND c.deadline > moment AS begins
+			FROM unnest(running) WITH ORDINALITY r (call_id, turn) JOIN amoro_meta.call c ON c.call_id = r.call_id AND c.ended_at IS NULL
+				LEFT JOIN leader l ON l.service = c.service
+			UNION ALL
+			SELECT d.call_id, l.service, NULL, d.next_at, l.token, l.endpoint, true
+			FROM leader l, LATERAL (
+				SELECT c.call_id, c.next_at FROM amoro_meta.call c
+				WHERE c.service = l.service AND c.ended_at IS NULL AND c.deadline > moment AND c.call_id <> ALL (running)
+					AND (c.next_at <= moment OR c.token IS DISTINCT FROM l.token)
+				ORDER BY c.next_at, c.call_id LIMIT 16) d),
+		dealt AS (
+			SELECT w.*, row_number() OVER (PARTITION BY w.service ORDER BY w.turn, w.next_at, w.call_id) AS place FROM wanted w),
 		chosen AS (
-			SELECT d.* FROM due d WHERE d.place <= 16 ORDER BY d.place LIMIT places),
+			SELECT d.* FROM dealt d WHERE d.place <= 16
+			ORDER BY coalesce(d.turn > lasting, false) DESC, d.place, d.turn, d.next_at, d.call_id LIMIT places),
 		free AS (
-			SELECT c.call_id FROM amoro_meta.call c WHERE c.call_id IN (SELECT h.call_id FROM chosen h) FOR UPDATE SKIP LOCKED)
-		UPDATE amoro_meta.call c SET attempts = c.attempts + 1, token = h.token
+			SELECT c.call_id FROM amoro_meta.call c WHERE c.call_id IN (SELECT h.call_id FROM chosen h WHERE h.begins) FOR UPDATE SKIP LOCKED),
+		begun AS (
+			UPDATE amoro_meta.call c SET attempts = c.attempts + 1, token = h.token
 			FROM chosen h JOIN free f ON f.call_id = h.call_id WHERE c.call_id = h.call_id
-			RETURNING c.call_id, c.method, rtrim(h.endpoint, '/') || c.path, c.content_type, c.body, c.request_id, c.token,
-				ceil(extract(epoch FROM c.deadline - moment) * 1000)::integer;
+			RETURNING c.call_id, c.method, rtrim(h.endpoint, '/') || c.path AS url, c.content_type, c.body, c.request_id, c.token,
+				ceil(extract(epoch FROM c.deadline - moment) * 1000)::integer AS timeout_ms)
+		SELECT b.* FROM begun b
+		UNION ALL
+		SELECT r.call_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM unnest(running) r (call_id) WHERE r.call_id NOT IN (SELECT h.call_id FROM chosen h);
 END;
 $$;
-COMMENT ON FUNCTION amoro_meta.claim_calls(bigint[], integer) IS
-	'begins attempts of calls that are due and have a leader, at most 16 of a service at a time, and gives up those whose time is over';
-REVOKE ALL ON FUNCTION amoro_meta.claim_calls(bigint[], integer) FROM PUBLIC;
+COMMENT ON FUNCTION amoro_meta.claim_calls(bigint[], integer, integer) IS
+	'begins attempts of calls that are due and have a leader, at most 16 of a service at a time, and gives up those whose time is over. running: those under way, '
+	'in the order in which they were begun, of which the first so many (lasting) are at it for a while; places: how many there may be. '
+	'Without a url: an attempt that gives its place to another service';
+REVOKE ALL ON FUNCTION amoro_meta.claim_calls(bigint[], integer, integer) FROM PUBLIC;
 
-CREATE FUNCTION amoro_meta.next_call(running bigint[]) RETURNS bigint
+CREATE FUNCTION amoro_meta.next_call(running bigint[], claimed_us_ago bigint) RETURNS bigint
 	LANGUAGE sql VOLATILE
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 	SELECT CASE WHEN n.moment IS NOT NULL THEN greatest(ceil(extract(epoch FROM n.moment - clock_timestamp()) * 1000), 0)::bigint END
-	-- what waits for a place is looked for when an answer makes one
-	FROM (SELECT min(least(c.deadline, CASE WHEN l.token IS NOT NULL AND coalesce(b.places, 0) < 16 THEN c.next_at END)) AS moment
-		FROM amoro_meta.call c LEFT JOIN @extschema@.leaders l ON l.service = c.service AND l.state = 'led' AND l.endpoint IS NOT NULL
-			LEFT JOIN (SELECT r.service, count(*) AS places FROM amoro_meta.call r WHERE r.call_id = ANY (running) GROUP BY r.service) b ON b.service = c.service
-		WHERE c.ended_at IS NULL AND c.call_id <> ALL (running)) n
+	FROM (SELECT least(
+		(SELECT min(c.deadline) FROM amoro_meta.call c WHERE c.ended_at IS NULL AND c.call_id <> ALL (running)),
+		-- what was due already waits for a place, and is looked for when an answer makes one
+		(SELECT min(d.next_at) FROM @extschema@.leaders l, LATERAL (
+			SELECT c.next_at FROM amoro_meta.call c
+			WHERE c.service = l.service AND c.ended_at IS NULL AND c.call_id <> ALL (running)
+				AND c.next_at > clock_timestamp() - make_interval(secs => claimed_us_ago / 1e6)
+			ORDER BY c.next_at LIMIT 1) d
+		 WHERE l.state = 'led' AND l.endpoint IS NOT NULL)) AS moment) n
 	$$;
-COMMENT ON FUNCTION amoro_meta.next_call(bigint[]) IS
-	'in how many milliseconds there is something to do about a call that is not under way; null when none waits';
-REVOKE ALL ON FUNCTION amoro_meta.next_call(bigint[]) FROM PUBLIC;
+COMMENT ON FUNCTION amoro_meta.next_call(bigint[], bigint) IS
+	'in how many milliseconds there is something to do about a call that is not under way, other than those that were due when claim_calls was last called, so '
+	'many microseconds ago; null when none waits';
+REVOKE ALL ON FUNCTION amoro_meta.next_call(bigint[], bigint) FROM PUBLIC;
 
 -- What a leader has answered that is none any more counts unless there is another one by now: who comes after has to know of the call as well.
 CREATE FUNCTION amoro_meta.record_call(call_id bigint, token bigint, status integer, answer text, truncated boolean, error text, retry_after integer) RETURNS boolean

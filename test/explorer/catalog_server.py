@@ -191,6 +191,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def silent(self):
         time.sleep(60)
 
+    def stalled(self):
+        """Most of a large answer."""
+        self.raw(b'HTTP/1.1 200 OK\r\nContent-Length: 65000\r\n\r\n' + b' ' * 60000)
+        time.sleep(3600)
+
     def drip(self):
         self.raw(b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{')
         for _ in range(600):

@@ -1,6 +1,7 @@
 # Calls to the leader of a service: what is sent, what comes back, and every way in which a leader can be none.
 use strict;
 use warnings;
+use AmoroCatalog;
 use AmoroCluster qw(poll);
 use AmoroNode;
 use File::Basename qw(dirname);
@@ -187,6 +188,57 @@ cmp_ok($slept->() - $before, '<', 8, 'the explorer sleeps while nothing can be b
 is(scalar(seen('one', '/slow/place')), 16, 'a leader is asked 16 things at a time');
 unlink "$directory/one.hold";
 is($server->safe_psql('postgres', "SELECT count(*) FROM calls c, call_result(c.call_id) r WHERE c.path LIKE '/slow/place/%' AND r.state = 'answered'"), 40, 'then the others');
+
+# leaders that hang, of more services than there are places for: these are dealt out evenly, and a service that has none yet gets one at once.
+# No attempt ends by itself meanwhile.
+$server->configure('amoro_meta.http_timeout' => '1h');
+start_leader('hung');
+lead('hung', "hung $_") for 1 .. 9;
+$server->safe_psql('postgres', "SELECT count(call_leader('hung ' || s, 'GET', '/silent/' || s, timeout => '1 h')) FROM generate_series(1, 9) s, generate_series(1, 16)");
+my $places = sub { my ($what) = @_; $server->safe_psql('postgres', "SELECT $what FROM (SELECT count(*) FILTER (WHERE attempts > 0) AS begun, sum(attempts) AS attempts FROM calls
+	WHERE service LIKE 'hung%' GROUP BY service) c") };
+poll('all places are taken', sub { $places->('sum(begun)') == 128 });
+is($places->('min(begun), max(begun)'), '14|15', 'each service has its share of the places');
+my $beside = call("'s', 'GET', '/echo/beside'");
+like(result($beside, "'60 s'"), qr/^answered\|200\|/, 'a service whose leader answers is called all the same');
+is(column($beside, 'attempts'), 1, 'by one attempt');
+poll('the place is taken again', sub { $places->('sum(attempts)') == 129 });
+is($places->('min(begun) >= 14'), 't', 'it was one of those of which there were most');
+is(result(call("'s', 'GET', '/large/2000000'"), "'60 s'") =~ s/x+/x/r, 'answered|200|x', 'and again');
+kill 'KILL', $pid{hung};
+waitpid delete $pid{hung}, 0;
+$server->safe_psql('postgres', "DELETE FROM amoro_meta.call WHERE service LIKE 'hung%'");
+
+# catalogs that have all the memory there is for answers
+my $catalog = AmoroCatalog->start;
+$server->configure('amoro_meta.http_max_body' => '64kB');
+AmoroCatalog::create($server, "stalled$_", $catalog->uri('stalled')) for 1 .. 9;
+poll('there is no memory for another catalog', sub { $server->safe_psql('postgres',
+	"SELECT count(*) FROM amoro_stat_explorer WHERE last_error LIKE '%too many large answers at once'") > 0 });
+is(result(call("'s', 'GET', '/large/60000', timeout => '10 s'")) =~ s/x+/x/r, 'answered|200|x', 'answers of leaders have memory of their own');
+$catalog->stop;
+$server->safe_psql('postgres', "SELECT count(drop_catalog(catalog_name)) FROM catalogs WHERE catalog_name LIKE 'stalled%'");
+$server->configure('amoro_meta.http_timeout' => undef, 'amoro_meta.http_max_body' => undef);
+
+# catalogs the explorer has a lot to do with, all at the same time: whatever is written about each waits for a lock for most of a second
+$catalog = AmoroCatalog->start;
+$catalog->write_lake('locked', '{"namespaces": {"n": []}}');
+AmoroCatalog::create($server, "locked$_", $catalog->uri('lake/locked')) for 1 .. 8;
+AmoroCatalog::wait_for_round($server, "locked$_", 1) for 1 .. 8;
+$catalog->write_lake('locked', '{"namespaces": {"n": ["t"]}}');
+my $lock = $server->background_psql('postgres');
+$lock->query_safe('BEGIN; SELECT count(*) FROM (SELECT FROM amoro_meta.catalog FOR UPDATE) c');
+$server->safe_psql('postgres', 'UPDATE amoro_meta.exploration SET next_at = NULL; SELECT amoro_meta.wake_explorer()');
+my $explored = sub { my ($what) = @_; $server->safe_psql('postgres', "SELECT count(*) FROM amoro_stat_explorer WHERE catalog_name LIKE 'locked%' AND $what") };
+poll('the explorer waits for the lock', sub { $server->safe_psql('postgres',
+	'SELECT wait_event_type FROM pg_stat_activity WHERE pid = amoro_meta.explorer_pid()') eq 'Lock' });
+like(result(call("'s', 'GET', '/echo/between'"), "'60 s'"), qr/^answered\|200\|/, 'a call has its turn');
+cmp_ok($explored->('rounds = 2'), '<', 8, 'before all catalogs have had theirs');
+$lock->query_safe('ROLLBACK');
+$lock->quit;
+poll('the catalogs are explored', sub { $explored->("phase = 'waiting' AND rounds >= 2") == 8 });
+$catalog->stop;
+$server->safe_psql('postgres', "SELECT count(drop_catalog(catalog_name)) FROM catalogs WHERE catalog_name LIKE 'locked%'");
 
 # cancel_process asks the leader that runs it, and tells what it has answered
 my $process = $server->safe_psql('postgres', "SELECT start_process('c', 'd', 't', 'compact', '[]')");

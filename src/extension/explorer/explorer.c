@@ -30,6 +30,8 @@
 #define SECOND_US INT64CONST(1000000)
 /* Catalogs that are explored at the same time. */
 #define MOST_ROUNDS 32
+/* How long catalogs have their turn before calls have theirs again; what is begun is done. */
+#define TURN_US (SECOND_US / 50)
 /* How soon it is looked again whether the coordinator is at work, and after an error. */
 #define PASSIVE_US SECOND_US
 #define ERROR_DELAY_US (SECOND_US / 4)
@@ -77,32 +79,58 @@ abandon_rounds(void)
 	claim_at = 0;
 }
 
-/* Takes all rounds one step further, and ends those that are over. */
+static int
+count_rounds(void)
+{
+	dlist_iter	iter;
+	int			count = 0;
+
+	dlist_foreach(iter, &rounds)
+		count++;
+	return count;
+}
+
+/* Takes a round one step further, or ends it when it is over; returns when it is to be looked at again. */
+static LeaseTime
+advance_round(Round *round)
+{
+	LeaseTime	round_at;
+	LeaseTime	shown_at;
+
+	if (round->over_at <= lease_clock_now() && round_advance(round))
+	{
+		if (record_end(round))
+		{
+			round_free(round);
+			claim_at = 0;
+			return 0;
+		}
+		round->over_at = lease_clock_now() + SECOND_US;
+	}
+	round_at = round_next(round);
+	shown_at = lease_clock_now() + SECOND_US;
+	return round_at == 0 ? shown_at : Min(round_at, shown_at);
+}
+
+/* Takes all rounds further, or as many as there is time for, which then come last the next time. */
 static void
 advance_rounds(LeaseTime *next)
 {
-	dlist_mutable_iter iter;
+	LeaseTime	begun_at = lease_clock_now();
 
-	dlist_foreach_modify(iter, &rounds)
+	for (int left = count_rounds(); left > 0; left--)
 	{
-		Round	   *round = dlist_container(Round, node, iter.cur);
+		Round	   *round = dlist_head_element(Round, node, &rounds);
 		LeaseTime	round_at;
 
-		if (round->over_at <= lease_clock_now() && round_advance(round))
+		if (lease_clock_now() - begun_at >= TURN_US)
 		{
-			if (record_end(round))
-			{
-				round_free(round);
-				claim_at = 0;
-				continue;
-			}
-			round->over_at = lease_clock_now() + SECOND_US;
+			*next = begun_at;
+			return;
 		}
-		round_at = round_next(round);
-		if (round_at != 0)
-			*next = Min(*next, round_at);
-		/* progress is shown */
-		*next = Min(*next, lease_clock_now() + SECOND_US);
+		dlist_move_tail(&rounds, &round->node);
+		round_at = advance_round(round);
+		*next = Min(*next, round_at);
 	}
 }
 
@@ -125,6 +153,36 @@ claim_due(void)
 	claim_at = now + (due == 0 ? SECOND_US : Min(due, (int64) guc_explore_interval * 1000));
 }
 
+static bool
+take_finished(bool urgent)
+{
+	if (!http_take_finished(urgent))
+		return false;
+	MemoryContextReset(cycle_context);
+	CHECK_FOR_INTERRUPTS();
+	return true;
+}
+
+/*
+ * Calls and catalogs have their turns, so that neither waits for as long as the other has something to do; returns when there is
+ * something to do about calls again.
+ */
+static LeaseTime
+take_turns(void)
+{
+	LeaseTime	begun_at = lease_clock_now();
+	LeaseTime	called_at;
+	LeaseTime	next;
+
+	while (take_finished(/* urgent= */ true))
+		;
+	next = calls_advance();
+	called_at = lease_clock_now();
+	while (lease_clock_now() - called_at < Max(called_at - begun_at, TURN_US) && take_finished(/* urgent= */ false))
+		;
+	return next;
+}
+
 /* One round of everything there is to do; returns the moment of the next one. */
 static LeaseTime
 run_cycle(void)
@@ -137,12 +195,7 @@ run_cycle(void)
 		abandon_rounds();
 		return lease_clock_now() + PASSIVE_US;
 	}
-	while (http_take_finished())
-	{
-		MemoryContextReset(cycle_context);
-		CHECK_FOR_INTERRUPTS();
-	}
-	next = calls_advance();
+	next = take_turns();
 	advance_rounds(&next);
 	claim_due();
 	advance_rounds(&next);

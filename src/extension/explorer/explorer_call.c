@@ -19,7 +19,9 @@
 #include "utils/uuid.h"
 
 #define SECOND_US INT64CONST(1000000)
-#define MOST_CALLS 64
+#define MOST_CALLS 128
+/* An attempt that has been under way for as long may have to give its place to another service. */
+#define LASTING_US SECOND_US
 #define SHORTEST_PAUSE_US (SECOND_US / 20)
 #define LONGEST_PAUSE_US (5 * SECOND_US)
 /* Nothing wakes us for a call whose transaction was prepared. */
@@ -33,10 +35,12 @@ typedef struct Call
 	MemoryContext context;
 	int64		call_id;
 	int64		token;
+	LeaseTime	begun_at;
 	HttpRequest request;
 	HttpTransfer *transfer;
 } Call;
 
+/* In the order in which they were begun. */
 static dlist_head calls = DLIST_STATIC_INIT(calls);
 static LeaseTime look_at = 0;
 
@@ -65,15 +69,39 @@ calls_abandon(void)
 	look_at = 0;
 }
 
+/* How many have been under way for a while: so many at the head of the list. */
 static int
-count_calls(void)
+count_lasting(LeaseTime now)
 {
 	dlist_iter	iter;
 	int			count = 0;
 
 	dlist_foreach(iter, &calls)
+	{
+		if (now - dlist_container(Call, node, iter.cur)->begun_at < LASTING_US)
+			break;
 		count++;
+	}
 	return count;
+}
+
+/* When the next one that is under way may have to give up its place; 0: none, or there are places for all. */
+static LeaseTime
+next_lasting(LeaseTime now)
+{
+	dlist_iter	iter;
+	LeaseTime	next = 0;
+	int			count = 0;
+
+	dlist_foreach(iter, &calls)
+	{
+		LeaseTime	lasting_at = dlist_container(Call, node, iter.cur)->begun_at + LASTING_US;
+
+		if (next == 0 && lasting_at > now)
+			next = lasting_at;
+		count++;
+	}
+	return count < MOST_CALLS ? 0 : next;
 }
 
 static Datum
@@ -178,7 +206,7 @@ take_outcome(HttpTransfer *transfer)
 		ConditionVariableBroadcast(&AmoroShared->call_ended);
 }
 
-/* A call from a row of claim_calls. */
+/* A call from a row of claim_calls; without a URL it is one that is under way, and to be given up. */
 static Call *
 make_call(uint64 row)
 {
@@ -192,14 +220,21 @@ make_call(uint64 row)
 	call->context = context;
 	call->call_id = DatumGetInt64(statement_column(row, 1, &isnull));
 	call->token = DatumGetInt64(statement_column(row, 7, &isnull));
-	request->method = statement_text(row, 2, context);
 	request->url = statement_text(row, 3, context);
+	if (request->url == NULL)
+	{
+		MemoryContextSwitchTo(old);
+		return call;
+	}
+	request->method = statement_text(row, 2, context);
 	request->body = statement_text(row, 5, context);
 	request->headers[0] = psprintf("Idempotency-Key: %s", statement_text(row, 6, context));
 	request->headers[1] = psprintf("Amoro-Leader-Token: " INT64_FORMAT, call->token);
 	request->headers[2] = content_type == NULL ? NULL : psprintf("Content-Type: %s", content_type);
 	request->timeout_ms = DatumGetInt32(statement_column(row, 8, &isnull));
 	request->timeout_ms = Min(request->timeout_ms, guc_http_timeout);
+	request->kept_bytes = MOST_ANSWER_BYTES + 1;
+	request->urgent = true;
 	request->take = take_outcome;
 	MemoryContextSwitchTo(old);
 	return call;
@@ -208,18 +243,20 @@ make_call(uint64 row)
 typedef struct CallClaim
 {
 	List	   *claimed;		/* in TopMemoryContext */
+	LeaseTime	begun_at;
 	int64		due_ms;			/* -1: none waits */
 } CallClaim;
 
 static void
 claim_work(void *argument)
 {
-	static Statement statement = {"SELECT * FROM amoro_meta.claim_calls($1, $2)", 2, {INT8ARRAYOID, INT4OID}};
+	static Statement statement = {"SELECT * FROM amoro_meta.claim_calls($1, $2, $3)", 3, {INT8ARRAYOID, INT4OID, INT4OID}};
 	CallClaim  *claim = argument;
-	Datum		values[2];
+	Datum		values[3];
 
 	values[0] = running_calls();
-	values[1] = Int32GetDatum(MOST_CALLS - count_calls());
+	values[1] = Int32GetDatum(count_lasting(lease_clock_now()));
+	values[2] = Int32GetDatum(MOST_CALLS);
 	statement_run(&statement, values, NULL);
 	for (uint64 i = 0; i < SPI_processed; i++)
 	{
@@ -231,7 +268,7 @@ claim_work(void *argument)
 	}
 }
 
-/* Begins what is due, now that it is committed that it was begun. */
+/* Begins what is due, now that it is committed that it was begun, and gives up what has to make room. */
 static void
 claim_calls(void)
 {
@@ -243,12 +280,14 @@ claim_calls(void)
 	{
 		Call	   *call = lfirst(cell);
 
-		if (error != NULL)
+		if (error == NULL)
+			forget_running(call->call_id);
+		if (error != NULL || call->request.url == NULL)
 		{
 			MemoryContextDelete(call->context);
 			continue;
 		}
-		forget_running(call->call_id);
+		call->begun_at = lease_clock_now();
 		call->transfer = http_start(&call->request, call);
 		dlist_push_tail(&calls, &call->node);
 	}
@@ -260,13 +299,14 @@ claim_calls(void)
 static void
 due_work(void *argument)
 {
-	static Statement statement = {"SELECT amoro_meta.next_call($1)", 1, {INT8ARRAYOID}};
+	static Statement statement = {"SELECT amoro_meta.next_call($1, $2)", 2, {INT8ARRAYOID, INT8OID}};
 	CallClaim  *claim = argument;
-	Datum		values[1];
+	Datum		values[2];
 	Datum		due;
 	bool		isnull;
 
 	values[0] = running_calls();
+	values[1] = Int64GetDatum(lease_clock_now() - claim->begun_at);
 	statement_run(&statement, values, NULL);
 	due = statement_column(0, 1, &isnull);
 	claim->due_ms = isnull ? -1 : DatumGetInt64(due);
@@ -276,11 +316,11 @@ due_work(void *argument)
 LeaseTime
 calls_advance(void)
 {
-	CallClaim	claim = {NIL};
+	CallClaim	claim = {NIL, lease_clock_now()};
 	ErrorData  *error;
-	LeaseTime	now = lease_clock_now();
+	LeaseTime	lasting_at;
 
-	if (now < look_at)
+	if (claim.begun_at < look_at)
 		return look_at;
 	claim_calls();
 	/* those that were given up because their time is over */
@@ -289,7 +329,10 @@ calls_advance(void)
 	if (error != NULL)
 		ReThrowError(error);
 	/* what waits for a place is looked for when an answer makes one, and who comes to lead wakes us */
-	look_at = now + (claim.due_ms < 0 ? IDLE_PAUSE_US :
-					 Max(SHORTEST_PAUSE_US, Min(claim.due_ms * 1000, LONGEST_PAUSE_US)));
+	look_at = claim.begun_at + (claim.due_ms < 0 ? IDLE_PAUSE_US :
+								Max(SHORTEST_PAUSE_US, Min(claim.due_ms * 1000, LONGEST_PAUSE_US)));
+	lasting_at = next_lasting(lease_clock_now());
+	if (lasting_at != 0)
+		look_at = Min(look_at, lasting_at);
 	return look_at;
 }

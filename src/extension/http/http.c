@@ -21,8 +21,16 @@
 #define IS_REDIRECT(status) ((status) == 301 || (status) == 302 || (status) == 303 || (status) == 307 || (status) == 308)
 
 static CURLM *multi = NULL;
-static HttpTransfer *finished_first = NULL;
-static HttpTransfer *finished_last = NULL;
+
+/* Transfers that have ended, in that order. */
+typedef struct Finished
+{
+	HttpTransfer *first;
+	HttpTransfer *last;
+} Finished;
+
+/* Those that are not urgent, and those that are. */
+static Finished finished[2];
 static dlist_head running = DLIST_STATIC_INIT(running);
 /* Until when we waited; since then the process had something else to do. */
 static LeaseTime waited_until = 0;
@@ -74,12 +82,14 @@ set_error(HttpTransfer *transfer, const char *message)
 static void
 finish(HttpTransfer *transfer)
 {
+	Finished   *queue = &finished[transfer->urgent];
+
 	transfer->next = NULL;
-	if (finished_last == NULL)
-		finished_first = transfer;
+	if (queue->last == NULL)
+		queue->first = transfer;
 	else
-		finished_last->next = transfer;
-	finished_last = transfer;
+		queue->last->next = transfer;
+	queue->last = transfer;
 }
 
 /* Hands the transfer to libcurl; what was received of it before is forgotten. */
@@ -89,6 +99,7 @@ begin(HttpTransfer *transfer)
 	sigset_t	old;
 
 	transfer->answer.size = 0;
+	transfer->body_bytes = 0;
 	transfer->answer.etag[0] = '\0';
 	transfer->answer.retry_after = -1;
 	transfer->header_bytes = 0;
@@ -120,6 +131,8 @@ http_start(const HttpRequest *request, void *owner)
 	transfer->owner = owner;
 	transfer->take = request->take;
 	transfer->timeout_ms = request->timeout_ms;
+	transfer->kept_bytes = request->kept_bytes;
+	transfer->urgent = request->urgent;
 	transfer->easy = curl_easy_init();
 	transfer->url = curl_url();
 	problem = transfer->easy == NULL || transfer->url == NULL ? "out of memory" : transfer_prepare(transfer, request);
@@ -304,7 +317,7 @@ http_wait(int64 timeout_us, uint32 wait_event)
 		forgive(now - waited_until);
 	given_up_in = give_up_late(now) - now;
 	timeout_us = Min(timeout_us, given_up_in);
-	if (finished_first != NULL)
+	if (finished[false].first != NULL || finished[true].first != NULL)
 		timeout_us = 0;
 	count = http_socket_wait(timeout_us, wait_event, events, lengthof(events), &latch_set);
 	block_signals(&old);
@@ -320,15 +333,16 @@ http_wait(int64 timeout_us, uint32 wait_event)
 
 /* See http.h. */
 bool
-http_take_finished(void)
+http_take_finished(bool urgent)
 {
-	HttpTransfer *transfer = finished_first;
+	Finished   *queue = &finished[urgent];
+	HttpTransfer *transfer = queue->first;
 
 	if (transfer == NULL)
 		return false;
-	finished_first = transfer->next;
-	if (finished_first == NULL)
-		finished_last = NULL;
+	queue->first = transfer->next;
+	if (queue->first == NULL)
+		queue->last = NULL;
 	transfer->next = NULL;
 	transfer->take(transfer);
 	return true;
@@ -352,7 +366,8 @@ http_answer(HttpTransfer *transfer)
 static void
 unlink_finished(HttpTransfer *transfer)
 {
-	HttpTransfer **link = &finished_first;
+	Finished   *queue = &finished[transfer->urgent];
+	HttpTransfer **link = &queue->first;
 	HttpTransfer *last = NULL;
 
 	while (*link != NULL)
@@ -365,7 +380,7 @@ unlink_finished(HttpTransfer *transfer)
 			link = &(*link)->next;
 		}
 	}
-	finished_last = last;
+	queue->last = last;
 }
 
 /* See http.h. */

@@ -33,6 +33,8 @@ typedef struct HttpRequest
 	const char *body;			/* of any other method than GET; or NULL */
 	const char *headers[HTTP_MOST_HEADERS];	/* whole headers, sent to the origin of the URL alone; each may be NULL */
 	int			timeout_ms;		/* it may be silent for that long; 0: amoro_meta.http_timeout, and silent for a third of it */
+	size_t		kept_bytes;		/* so much of the answer is kept; 0: all of it, as long as there is room for it beside other answers */
+	bool		urgent;			/* to be taken before those that are not */
 	void		(*take) (HttpTransfer *transfer);	/* called for it once it has ended; to release it */
 	HttpTrust	trust;
 } HttpRequest;
@@ -43,7 +45,7 @@ typedef struct HttpAnswer
 	int			status;			/* 0: there was no whole answer, and error says why */
 	char		error[256];		/* one line of ASCII, without secrets */
 	char	   *body;			/* ends with a zero byte, which size does not count */
-	size_t		size;
+	size_t		size;			/* of what was kept */
 	char		etag[256];		/* empty: none */
 	int			retry_after;	/* seconds; -1: the server did not say */
 } HttpAnswer;
@@ -54,8 +56,8 @@ extern void http_initialize(void);
  * Starts a request; everything in it is copied. It ends by itself, and is then taken by http_take_finished. Never fails: a request that cannot be made ends at once, with an error.
  */
 extern HttpTransfer *http_start(const HttpRequest *request, void *owner);
-/* Hands the next transfer that has ended to the function of its request; false when there is none. */
-extern bool http_take_finished(void);
+/* Hands the next transfer that has ended, of those that are urgent or of the others, to the function of its request; false when there is none. */
+extern bool http_take_finished(bool urgent);
 extern void *http_owner(const HttpTransfer *transfer);
 extern HttpAnswer *http_answer(HttpTransfer *transfer);
 /* Frees a transfer; one that is under way is given up. */

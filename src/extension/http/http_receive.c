@@ -11,7 +11,7 @@
 #include "guc.h"
 
 #define MOST_HEADER_BYTES (64 * 1024)
-/* Answers that are being received may together be this many times as large as one may be. */
+/* Answers that are kept in whole may together be this many times as large as one may be. */
 #define MOST_BODIES 8
 
 static size_t all_bodies = 0;
@@ -24,6 +24,28 @@ transfer_note_life(HttpTransfer *transfer)
 		(transfer->timeout_ms > 0 ? (LeaseTime) transfer->timeout_ms : (LeaseTime) guc_http_timeout / 3) * 1000;
 }
 
+/* Makes room for so many bytes; returns why there is none. */
+static const char *
+grow_body(HttpTransfer *transfer, size_t wanted, size_t most)
+{
+	size_t		capacity = Max(wanted, Min(transfer->capacity * 2, most + 1));
+	bool		counts = transfer->kept_bytes == 0;
+	char	   *body;
+
+	if (wanted <= transfer->capacity)
+		return NULL;
+	if (counts && all_bodies - transfer->capacity + capacity > most * MOST_BODIES)
+		return "too many large answers at once";
+	body = realloc(transfer->answer.body, capacity);
+	if (body == NULL)
+		return "out of memory";
+	if (counts)
+		all_bodies += capacity - transfer->capacity;
+	transfer->answer.body = body;
+	transfer->capacity = capacity;
+	return NULL;
+}
+
 /* Counts what comes out of decompression, not what comes over the line. */
 static size_t
 receive_body(char *data, size_t size, size_t count, void *argument)
@@ -32,36 +54,21 @@ receive_body(char *data, size_t size, size_t count, void *argument)
 	HttpAnswer *answer = &transfer->answer;
 	size_t		most = (size_t) guc_http_max_body * 1024;
 	size_t		length = size * count;
-	size_t		wanted = answer->size + length + 1;
+	size_t		kept;
 
 	transfer_note_life(transfer);
-	if (length > most || answer->size + length > most)
+	if (length > most || transfer->body_bytes + length > most)
 	{
 		transfer->refusal = "the answer is larger than amoro_meta.http_max_body";
 		return 0;
 	}
-	if (wanted > transfer->capacity)
-	{
-		size_t		capacity = Max(wanted, Min(transfer->capacity * 2, most + 1));
-		char	   *body;
-
-		if (all_bodies - transfer->capacity + capacity > most * MOST_BODIES)
-		{
-			transfer->refusal = "too many large answers at once";
-			return 0;
-		}
-		body = realloc(answer->body, capacity);
-		if (body == NULL)
-		{
-			transfer->refusal = "out of memory";
-			return 0;
-		}
-		all_bodies += capacity - transfer->capacity;
-		answer->body = body;
-		transfer->capacity = capacity;
-	}
-	memcpy(answer->body + answer->size, data, length);
-	answer->size += length;
+	transfer->body_bytes += length;
+	kept = transfer->kept_bytes == 0 ? length : Min(length, transfer->kept_bytes - answer->size);
+	transfer->refusal = grow_body(transfer, answer->size + kept + 1, transfer->kept_bytes == 0 ? most : Min(most, transfer->kept_bytes));
+	if (transfer->refusal != NULL)
+		return 0;
+	memcpy(answer->body + answer->size, data, kept);
+	answer->size += kept;
 	answer->body[answer->size] = '\0';
 	return length;
 }
@@ -163,6 +170,7 @@ transfer_install_callbacks(HttpTransfer *transfer)
 void
 transfer_free_body(HttpTransfer *transfer)
 {
-	all_bodies -= transfer->capacity;
+	if (transfer->kept_bytes == 0)
+		all_bodies -= transfer->capacity;
 	free(transfer->answer.body);
 }

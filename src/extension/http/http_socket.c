@@ -11,8 +11,8 @@
 #include "miscadmin.h"
 #include "storage/latch.h"
 
-/* More than there are transfers at once, with a pair for each name that is being resolved. */
-#define MOST_SOCKETS 512
+/* More than there are transfers at once, with two each: addresses of a name are tried side by side. */
+#define MOST_SOCKETS 1024
 
 typedef struct WatchedSocket
 {

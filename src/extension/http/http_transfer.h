@@ -20,12 +20,15 @@ struct HttpTransfer
 	void	   *owner;
 	HttpAnswer	answer;
 	size_t		capacity;
+	size_t		kept_bytes;		/* 0: all */
+	size_t		body_bytes;		/* received, kept or not */
 	size_t		header_bytes;
 	int			redirects;
 	const char *refusal;		/* why we gave it up ourselves */
 	bool		plain;			/* the URL is one of http */
 	bool		misled;			/* it was given a connection with TLS all the same */
 	bool		running;
+	bool		urgent;
 	int			timeout_ms;		/* 0: as the setting says */
 	void		(*take) (HttpTransfer *transfer);
 	LeaseTime	ends_at;		/* when it has taken too long altogether */
@@ -39,7 +42,7 @@ struct HttpTransfer
 extern const char *transfer_prepare(HttpTransfer *transfer, const HttpRequest *request);
 /* The URL must be one of http or https without a password; its host is noted. Returns why it is none, or NULL. */
 extern const char *transfer_set_url(HttpTransfer *transfer, const char *url);
-/* http_receive.c: what libcurl calls while a transfer runs. The memory of all answers together is bounded there. */
+/* http_receive.c: what libcurl calls while a transfer runs. The memory of all answers that are kept in whole is bounded there. */
 extern void transfer_install_callbacks(HttpTransfer *transfer);
 /* It is not silent. */
 extern void transfer_note_life(HttpTransfer *transfer);
