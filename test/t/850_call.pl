@@ -240,6 +240,31 @@ poll('the catalogs are explored', sub { $explored->("phase = 'waiting' AND round
 $catalog->stop;
 $server->safe_psql('postgres', "SELECT count(drop_catalog(catalog_name)) FROM catalogs WHERE catalog_name LIKE 'locked%'");
 
+# what somebody has locked holds up those alone who need it
+$catalog = AmoroCatalog->start;
+$catalog->write_lake('apart', '{"namespaces": {"n": ["t"]}}');
+AmoroCatalog::create($server, 'apart', $catalog->uri('lake/apart'));
+AmoroCatalog::wait_for_round($server, 'apart', 1);
+$lock = $server->background_psql('postgres');
+$lock->query_safe('BEGIN; LOCK TABLE amoro_meta.call');
+is(AmoroCatalog::explore($server, 'apart')->{last_error}, '', 'catalogs are explored while no call can be looked at');
+$lock->query_safe('ROLLBACK; BEGIN; LOCK TABLE amoro_meta.exploration');
+append_to_file("$directory/one.hold", '');
+my $apart = call("'s', 'POST', '/slow/apart', 'x', timeout => '1 h'");
+poll('the leader has the call', sub { seen('one', '/slow/apart') });
+$server->safe_psql('postgres', 'SELECT amoro_meta.wake_explorer()');
+poll('the explorer waits for the lock', sub { $server->safe_psql('postgres',
+	'SELECT wait_event_type FROM pg_stat_activity WHERE pid = amoro_meta.explorer_pid()') eq 'Lock' });
+poll('and has given up to wait', sub { $server->safe_psql('postgres',
+	'SELECT wait_event_type FROM pg_stat_activity WHERE pid = amoro_meta.explorer_pid()') ne 'Lock' });
+unlink "$directory/one.hold";
+is(result($apart), 'answered|200|slowly', 'calls are answered while no catalog can be looked at');
+is(scalar(seen('one', '/slow/apart')), 1, 'and none is made again for that');
+$lock->query_safe('ROLLBACK');
+$lock->quit;
+$catalog->stop;
+$server->safe_psql('postgres', "SELECT drop_catalog('apart')");
+
 # cancel_process asks the leader that runs it, and tells what it has answered
 my $process = $server->safe_psql('postgres', "SELECT start_process('c', 'd', 't', 'compact', '[]')");
 $server->safe_psql('postgres', "SELECT delegate_process($process, 's')");

@@ -34,7 +34,7 @@
 #define TURN_US (SECOND_US / 50)
 /* How soon it is looked again whether the coordinator is at work, and after an error. */
 #define PASSIVE_US SECOND_US
-#define ERROR_DELAY_US (SECOND_US / 4)
+#define ERROR_DELAY_US SECOND_US
 
 static dlist_head rounds = DLIST_STATIC_INIT(rounds);
 static MemoryContext cycle_context = NULL;
@@ -68,15 +68,15 @@ coordinator_works(void)
 	return works;
 }
 
-/* Forgets all rounds and calls; they are begun anew. */
+/* Forgets all rounds and calls; they are begun anew, from that moment on. */
 static void
-abandon_rounds(void)
+abandon_all(LeaseTime again_at)
 {
 	while (!dlist_is_empty(&rounds))
 		round_free(dlist_head_element(Round, node, &rounds));
-	calls_abandon();
+	calls_abandon(again_at);
 	begun = false;
-	claim_at = 0;
+	claim_at = again_at;
 }
 
 static int
@@ -138,15 +138,24 @@ static void
 claim_due(void)
 {
 	LeaseTime	now = lease_clock_now();
-	int64		due;
+	ErrorData  *error = NULL;
+	int64		due = 0;
 
 	if (now < claim_at)
 		return;
 	if (!begun)
-		record_begin();
-	begun = true;
-	record_claim(&rounds, MOST_ROUNDS);
-	due = record_next_due(&rounds);
+		error = record_begin();
+	begun = begun || error == NULL;
+	if (error == NULL)
+		error = record_claim(&rounds, MOST_ROUNDS);
+	if (error == NULL)
+		error = record_next_due(&rounds, &due);
+	if (error != NULL)
+	{
+		record_note_error("look for catalogs to explore", error);
+		claim_at = lease_clock_now() + ERROR_DELAY_US;
+		return;
+	}
 	if (due < 0)
 		due = (int64) guc_explore_interval * 1000;
 	/* what is due but finds no place is looked for when a round ends */
@@ -192,7 +201,7 @@ run_cycle(void)
 	stop_point("explore");
 	if (!coordinator_works())
 	{
-		abandon_rounds();
+		abandon_all(0);
 		return lease_clock_now() + PASSIVE_US;
 	}
 	next = take_turns();
@@ -247,7 +256,7 @@ wait_for_work(LeaseTime next)
 	}
 }
 
-/* Runs a cycle and waits; an error ends neither this process nor the loop, but all rounds begin anew. */
+/* Runs a cycle and waits; an error ends neither this process nor the loop, but everything begins anew. */
 static void
 guarded_cycle(void)
 {
@@ -257,14 +266,15 @@ guarded_cycle(void)
 	}
 	PG_CATCH();
 	{
+		bool		canceled = geterrcode() == ERRCODE_QUERY_CANCELED;
+
 		HOLD_INTERRUPTS();
 		MemoryContextSwitchTo(cycle_context);
 		/* somebody drops the extension: that is no error of ours */
 		if (geterrcode() != ERRCODE_LOCK_NOT_AVAILABLE && geterrcode() != ERRCODE_UNDEFINED_OBJECT)
 			EmitErrorReport();
 		clean_up_after_error();
-		abandon_rounds();
-		claim_at = lease_clock_now() + ERROR_DELAY_US;
+		abandon_all(lease_clock_now() + (canceled ? 0 : ERROR_DELAY_US));
 		RESUME_INTERRUPTS();
 	}
 	PG_END_TRY();

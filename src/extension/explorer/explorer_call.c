@@ -62,11 +62,11 @@ free_call(Call *call)
 
 /* See explorer_call.h. */
 void
-calls_abandon(void)
+calls_abandon(LeaseTime again_at)
 {
 	while (!dlist_is_empty(&calls))
 		free_call(dlist_head_element(Call, node, &calls));
-	look_at = 0;
+	look_at = again_at;
 }
 
 /* How many have been under way for a while: so many at the head of the list. */
@@ -268,8 +268,8 @@ claim_work(void *argument)
 	}
 }
 
-/* Begins what is due, now that it is committed that it was begun, and gives up what has to make room. */
-static void
+/* Begins what is due, now that it is committed that it was begun, and gives up what has to make room; returns NULL, or the error. */
+static ErrorData *
 claim_calls(void)
 {
 	CallClaim	claim = {NIL};
@@ -292,8 +292,7 @@ claim_calls(void)
 		dlist_push_tail(&calls, &call->node);
 	}
 	list_free(claim.claimed);
-	if (error != NULL)
-		ReThrowError(error);
+	return error;
 }
 
 static void
@@ -322,12 +321,17 @@ calls_advance(void)
 
 	if (claim.begun_at < look_at)
 		return look_at;
-	claim_calls();
+	error = claim_calls();
 	/* those that were given up because their time is over */
 	ConditionVariableBroadcast(&AmoroShared->call_ended);
-	error = record_transaction(due_work, &claim);
+	if (error == NULL)
+		error = record_transaction(due_work, &claim);
 	if (error != NULL)
-		ReThrowError(error);
+	{
+		record_note_error("look for calls to make", error);
+		look_at = lease_clock_now() + SECOND_US;
+		return look_at;
+	}
 	/* what waits for a place is looked for when an answer makes one, and who comes to lead wakes us */
 	look_at = claim.begun_at + (claim.due_ms < 0 ? IDLE_PAUSE_US :
 								Max(SHORTEST_PAUSE_US, Min(claim.due_ms * 1000, LONGEST_PAUSE_US)));

@@ -9,11 +9,11 @@
 
 #include "clock.h"
 
-/* Begins what is due; returns when there is something to do next, if no answer comes before. */
+/* Begins what is due; returns when there is something to do next, if no answer comes before. An error is logged, and it is tried again. */
 extern LeaseTime calls_advance(void);
 /* Whoever woke the explorer may have made a call, or come to lead. */
 extern void calls_look_again(void);
-/* Gives up what is under way; it is begun anew. */
-extern void calls_abandon(void);
+/* Gives up what is under way; it is begun anew, from that moment on. */
+extern void calls_abandon(LeaseTime again_at);
 
 #endif							/* AMORO_META_EXPLORER_CALL_H */

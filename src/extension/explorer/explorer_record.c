@@ -30,13 +30,14 @@ record_transaction(CoordinatorWork work, void *argument)
 	return error;
 }
 
-static void
-transaction_or_raise(CoordinatorWork work, void *argument)
+/* See explorer_record.h. */
+void
+record_note_error(const char *what, const ErrorData *error)
 {
-	ErrorData  *error = record_transaction(work, argument);
-
-	if (error != NULL)
-		ReThrowError(error);
+	if (error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE)
+		ereport(LOG,
+				(errcode(error->sqlerrcode),
+				 errmsg("amoro_meta could not %s: %s", what, error->message)));
 }
 
 static void
@@ -48,10 +49,10 @@ begin_work(void *argument)
 }
 
 /* See explorer_record.h. */
-void
+ErrorData *
 record_begin(void)
 {
-	transaction_or_raise(begin_work, NULL);
+	return record_transaction(begin_work, NULL);
 }
 
 static Datum
@@ -140,7 +141,7 @@ claim_work(void *argument)
 }
 
 /* See explorer_record.h. */
-void
+ErrorData *
 record_claim(dlist_head *rounds, int places)
 {
 	Claim		claim = {.rounds = rounds, .places = places};
@@ -157,8 +158,7 @@ record_claim(dlist_head *rounds, int places)
 			dlist_push_tail(rounds, &round->node);
 	}
 	list_free(claim.claimed);
-	if (error != NULL)
-		ReThrowError(error);
+	return error;
 }
 
 static void
@@ -177,13 +177,14 @@ due_work(void *argument)
 }
 
 /* See explorer_record.h. */
-int64
-record_next_due(dlist_head *rounds)
+ErrorData *
+record_next_due(dlist_head *rounds, int64 *due_us)
 {
 	Claim		claim = {.rounds = rounds};
+	ErrorData  *error = record_transaction(due_work, &claim);
 
-	transaction_or_raise(due_work, &claim);
-	return claim.due_us;
+	*due_us = claim.due_us;
+	return error;
 }
 
 static const char *
@@ -340,7 +341,9 @@ int
 record_tables_to_read(Round *round, bool unread, int most)
 {
 	Reading		reading = {round, unread, most};
+	ErrorData  *error = record_transaction(reading_work, &reading);
 
-	transaction_or_raise(reading_work, &reading);
-	return reading.count;
+	if (error != NULL)
+		round_fail(round, error->message);
+	return error != NULL ? 0 : reading.count;
 }

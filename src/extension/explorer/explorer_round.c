@@ -158,7 +158,7 @@ read_more(Round *round)
 		round->over = true;
 		return;
 	}
-	if (!round->reading_known && record_tables_to_read(round, /* unread= */ true, READ_AT_ONCE) > 0)
+	if (!round->reading_known && (record_tables_to_read(round, /* unread= */ true, READ_AT_ONCE) > 0 || round->failed))
 		return;
 	/* where all were just read none need be read again */
 	if (!round->reading_known && round->done < round->tables)
