@@ -80,6 +80,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 if counter(what[1]) > 0:
                     time.sleep(3600)
                 self.answer('status 500', 500)
+            elif what[0] == 'grown':    # /grown/NAME: answers once, at length
+                if counter(what[1]) > 0:
+                    time.sleep(3600)
+                self.answer(os.urandom(500000).hex(), 500)
             elif what[0] == 'large':
                 self.answer('x' * int(what[1]))
             elif what[0] == 'bytes':

@@ -19,6 +19,7 @@
 #include "storage/condition_variable.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
+#include "utils/memutils.h"
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
@@ -100,6 +101,8 @@ static Datum
 wait_for_answer(int64 call_id, bool limited, LeaseTime until, TupleDesc result)
 {
 	static uint32 wait_event = 0;
+	MemoryContext looks = AllocSetContextCreate(CurrentMemoryContext, "amoro_meta looks at a call", ALLOCSET_SMALL_SIZES);
+	MemoryContext caller = MemoryContextSwitchTo(looks);
 	CallLook	look;
 
 	if (wait_event == 0)
@@ -109,6 +112,8 @@ wait_for_answer(int64 call_id, bool limited, LeaseTime until, TupleDesc result)
 	{
 		long		left;
 
+		/* whatever ends anywhere wakes us, and what an attempt has brought may be large */
+		MemoryContextReset(looks);
 		look = look_at_call(call_id, result);
 		left = time_left(limited, until);
 		if (look.ended || left <= 0)
@@ -116,6 +121,7 @@ wait_for_answer(int64 call_id, bool limited, LeaseTime until, TupleDesc result)
 		(void) ConditionVariableTimedSleep(&AmoroShared->call_ended, left, wait_event);
 	}
 	ConditionVariableCancelSleep();
+	MemoryContextSwitchTo(caller);
 	return look.row;
 }
 
