@@ -90,6 +90,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 self.answer(b'a\x00b\xff\xfec')
             elif what[0] == 'redirect':
                 self.answer('', 302, [('Location', 'http://169.254.169.254/latest')])
+            elif what[0] == 'round':    # /round/SECONDS: to itself, slowly
+                time.sleep(float(what[1]))
+                self.answer('', 302, [('Location', self.path)])
             elif what[0] == 'busy':
                 self.answer('later', 503 if counter('busy') < 1 else 200, [('Retry-After', '1')])
             else:

@@ -135,6 +135,10 @@ $waiter->quit;
 # a redirect inward is not followed
 like(result(call("'s', 'GET', '/redirect', timeout => '500 ms'")), qr/^expired\|/, 'a redirect to where it must not go is no answer');
 
+# a redirect gives it no more time
+is(result(call("'s', 'GET', '/round/0.6', timeout => '1 s'")), 'expired||', 'a redirect that comes slowly');
+cmp_ok(scalar(seen('one', '/round')), '<=', 3, 'is not followed beyond the deadline');
+
 # the same request
 my $id = call("'s', 'POST', '/echo/once', 'x', request_id => '11111111-0000-0000-0000-000000000000'");
 is(call("'s', 'POST', '/echo/once', 'x', request_id => '11111111-0000-0000-0000-000000000000'"), $id, 'a retry with the same request_id is the same call');

@@ -108,7 +108,6 @@ begin(HttpTransfer *transfer)
 	block_signals(&old);
 	transfer->running = curl_multi_add_handle(multi, transfer->easy) == CURLM_OK;
 	restore_signals(&old);
-	transfer->ends_at = lease_clock_now() + (LeaseTime) (transfer->timeout_ms > 0 ? transfer->timeout_ms : guc_http_timeout) * 1000;
 	transfer_note_life(transfer);
 	if (transfer->running)
 		dlist_push_tail(&running, &transfer->node);
@@ -133,6 +132,8 @@ http_start(const HttpRequest *request, void *owner)
 	transfer->timeout_ms = request->timeout_ms;
 	transfer->kept_bytes = request->kept_bytes;
 	transfer->urgent = request->urgent;
+	/* with all redirects */
+	transfer->ends_at = lease_clock_now() + (LeaseTime) (transfer->timeout_ms > 0 ? transfer->timeout_ms : guc_http_timeout) * 1000;
 	transfer->easy = curl_easy_init();
 	transfer->url = curl_url();
 	problem = transfer->easy == NULL || transfer->url == NULL ? "out of memory" : transfer_prepare(transfer, request);
