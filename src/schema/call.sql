@@ -65,6 +65,10 @@ BEGIN
 	ELSIF content_type !~ '^[!-~]+( [!-~]+)*$' OR length(content_type) > 200 OR (content_type IS NULL AND body IS NOT NULL) THEN
 		RAISE EXCEPTION 'content_type is not valid: %', amoro_meta.shown_text(content_type) USING ERRCODE = 'invalid_parameter_value';
 	END IF;
+	-- it is sent in UTF-8
+	IF getdatabaseencoding() <> 'SQL_ASCII' THEN
+		PERFORM convert_to(body, 'UTF8');
+	END IF;
 	PERFORM amoro_meta.check_call_timeout(timeout);
 END;
 $$;
@@ -125,7 +129,7 @@ COMMENT ON FUNCTION call_leader(text, text, text, text, text, interval, uuid) IS
 	'has the leader of a service called over HTTP, at its endpoint and that path, once this transaction is committed; returns the id for call_result. method: GET, POST, PUT, PATCH or DELETE; body, with its content_type, for all but GET. It is tried '
 	'until the leader has answered with a status below 500 (other than 408, 421, 425, 429) or the timeout is over, of the next leader when the leader changes. '
 	'Each attempt carries Idempotency-Key (request_id, or one of its own) and Amoro-Leader-Token. request_id: a retry with the same one returns the same call. '
-	'Errors: 53400 too many wait, 54000 the body is larger than 1 MB, AM005 not preloaded, 22004, 22023, 25006, 40001';
+	'Errors: 53400 too many wait, 54000 the body is larger than 1 MB, 22P05 it has a character that UTF-8, in which it is sent, lacks, AM005 not preloaded, 22004, 22023, 25006, 40001';
 REVOKE ALL ON FUNCTION call_leader(text, text, text, text, text, interval, uuid) FROM PUBLIC;
 
 CREATE FUNCTION call_result(call_id bigint, timeout interval DEFAULT NULL, OUT state text, OUT status integer, OUT body text, OUT truncated boolean,

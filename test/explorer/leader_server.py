@@ -88,6 +88,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 self.answer('x' * int(what[1]))
             elif what[0] == 'bytes':
                 self.answer(b'a\x00b\xff\xfec')
+            elif what[0] == 'text':
+                self.answer('caf\u00e9 \u20ac ' + self.body)
             elif what[0] == 'redirect':
                 self.answer('', 302, [('Location', 'http://169.254.169.254/latest')])
             elif what[0] == 'round':    # /round/SECONDS: to itself, slowly

@@ -134,6 +134,11 @@ poll('it is explored there', sub { $server->safe_psql('latin', 'SELECT rounds FR
 is($server->safe_psql('latin', "SELECT string_agg(encode(convert_to(table_name, 'UTF8'), 'escape'), ' ' ORDER BY table_name) FROM external_tables"),
 	'a"b\\\\c good last twice \\303\\251', 'what it does not know is skipped');
 is($server->safe_psql('latin', 'SELECT skipped, last_error IS NULL FROM amoro_stat_explorer'), '9|t', 'and counted');
+$catalog->write_lake('latin', "{\"namespaces\": {\"caf\x{e9}\": [\"th\x{e9}\"]}, \"properties\": {\"th\x{e9}\": {\"self-optimizing.a\": \"x\"}}}");
+$server->safe_psql('latin', "SELECT create_catalog('latin', 'iceberg_rest', jsonb_build_object('uri', '" . $catalog->uri('lake/latin') . "'))");
+poll('another one is explored there', sub { $server->safe_psql('latin', "SELECT rounds FROM amoro_stat_explorer WHERE catalog_name = 'latin'") eq '1' });
+is($server->safe_psql('latin', "SELECT encode(convert_to(database_name || '/' || table_name, 'UTF8'), 'escape'), properties->>'self-optimizing.a' FROM external_tables
+	WHERE catalog_name = 'latin'"), 'caf\303\251/th\303\251|x', 'what it knows is asked for by its name in UTF-8');
 # in one that knows none, each is as many bytes as it comes in
 $server->safe_psql('postgres', q(CREATE DATABASE ascii ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0));
 $server->safe_psql('ascii', "CREATE EXTENSION amoro_meta; SELECT create_catalog('bytes', 'iceberg_rest', jsonb_build_object('uri', '" . $catalog->uri('bytes') . "', 'read-tables', 'false'))");

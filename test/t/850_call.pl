@@ -382,7 +382,7 @@ sub under_way
 # Its own database, with the extension and a leader in it.
 sub create_calling
 {
-	$server->safe_psql('postgres', 'CREATE DATABASE calling');
+	$server->safe_psql('postgres', q(CREATE DATABASE calling ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0));
 	$server->safe_psql('calling', 'CREATE EXTENSION amoro_meta');
 	$server->wait_for_state('running', 'calling', undef, 'calling');
 	poll('the explorer runs there', sub { $server->safe_psql('calling', 'SELECT amoro_meta.explorer_pid()') ne '' });
@@ -404,6 +404,9 @@ create_calling();
 $idle{database} = took('postgres', 'DROP DATABASE calling');
 create_calling();
 lead_in_calling();
+# it is in another encoding than what goes over the network
+is($server->safe_psql('calling', q{SELECT call_leader('s', 'POST', '/text', E'th\u00e9', 'text/plain') AS call \gset
+	SELECT encode(convert_to(body, 'UTF8'), 'escape') FROM call_result(:call, '60 s')}), 'caf\303\251 ? th\303\251', 'a body is UTF-8 on its way');
 under_way('dropped', 'calling');
 $server->is_prompt('DROP DATABASE of its own database', took('postgres', 'DROP DATABASE calling'), $idle{database});
 

@@ -17,6 +17,7 @@
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/uuid.h"
+#include "wire_text.h"
 
 #define SECOND_US INT64CONST(1000000)
 #define MOST_CALLS 128
@@ -131,8 +132,8 @@ forget_running(int64 call_id)
 }
 
 /*
- * What the database can keep of an answer: text in its encoding; what is none is shown as ?. Cut off in the middle of a character
- * nothing is left of it.
+ * What the database can keep of an answer: text in its encoding; what is none, or has no character there, is shown as ?. Cut off in the
+ * middle of a character nothing is left of it.
  */
 static char *
 text_of_answer(const HttpAnswer *answer, bool *truncated)
@@ -146,8 +147,8 @@ text_of_answer(const HttpAnswer *answer, bool *truncated)
 	if (*truncated)
 		size = pg_encoding_mbcliplen(PG_UTF8, text, (int) size, (int) size);
 	text[size] = '\0';
-	if (GetDatabaseEncoding() == PG_UTF8 && pg_verify_mbstr(PG_UTF8, text, (int) size, /* noError= */ true) && strlen(text) == size)
-		return text;
+	if (GetDatabaseEncoding() != PG_SQL_ASCII && pg_verify_mbstr(PG_UTF8, text, (int) size, /* noError= */ true) && strlen(text) == size)
+		return wire_text_received(text, size, '?');
 	for (size_t i = 0; i < size; i++)
 	{
 		if (text[i] == '\0' || IS_HIGHBIT_SET(text[i]))
@@ -220,14 +221,14 @@ make_call(uint64 row)
 	call->context = context;
 	call->call_id = DatumGetInt64(statement_column(row, 1, &isnull));
 	call->token = DatumGetInt64(statement_column(row, 7, &isnull));
-	request->url = statement_text(row, 3, context);
+	request->url = statement_text_to_send(row, 3, context);
 	if (request->url == NULL)
 	{
 		MemoryContextSwitchTo(old);
 		return call;
 	}
 	request->method = statement_text(row, 2, context);
-	request->body = statement_text(row, 5, context);
+	request->body = statement_text_to_send(row, 5, context);
 	request->headers[0] = psprintf("Idempotency-Key: %s", statement_text(row, 6, context));
 	request->headers[1] = psprintf("Amoro-Leader-Token: " INT64_FORMAT, call->token);
 	request->headers[2] = content_type == NULL ? NULL : psprintf("Content-Type: %s", content_type);

@@ -5,6 +5,7 @@
 #include "explorer/explorer_job.h"
 
 #include "utils/memutils.h"
+#include "wire_text.h"
 
 /* See explorer_round.h. */
 Job *
@@ -16,6 +17,8 @@ round_add_job(Round *round, JobKind kind, const char *path, const char *name)
 	job->kind = kind;
 	job->path = MemoryContextStrdup(round->context, path);
 	job->name = MemoryContextStrdup(round->context, name);
+	job->sent_path = wire_text_to_send(path, round->context);
+	job->sent_name = wire_text_to_send(name, round->context);
 	dlist_push_tail(&round->queue, &job->node);
 	return job;
 }
@@ -26,6 +29,8 @@ job_free(Job *job)
 {
 	pfree(job->path);
 	pfree(job->name);
+	pfree(job->sent_path);
+	pfree(job->sent_name);
 	if (job->page_token != NULL)
 		pfree(job->page_token);
 	if (job->seen != NULL)
@@ -66,11 +71,11 @@ job_url(const Job *job)
 		case JOB_TOKEN:
 			return rest->token_uri != NULL ? pstrdup(rest->token_uri) : psprintf("%s/v1/oauth/tokens", rest->uri);
 		case JOB_NAMESPACES:
-			return rest_namespaces_url(rest, job->path, job->page_token);
+			return rest_namespaces_url(rest, job->sent_path, job->page_token);
 		case JOB_TABLES:
-			return rest_tables_url(rest, job->path, job->page_token);
+			return rest_tables_url(rest, job->sent_path, job->page_token);
 		case JOB_TABLE:
-			return rest_table_url(rest, job->path, job->name);
+			return rest_table_url(rest, job->sent_path, job->sent_name);
 	}
 	return NULL;
 }

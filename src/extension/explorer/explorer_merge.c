@@ -78,7 +78,7 @@ config_work(void *argument)
 
 	values[0] = json_argument(arguments);
 	statement_run(&statement, values, NULL);
-	text = statement_text(0, 1, round->context);
+	text = statement_text_to_send(0, 1, round->context);
 	if (text != NULL)
 		round->rest.prefix = text;
 	text = statement_text(0, 2, round->context);
@@ -168,7 +168,7 @@ namespaces_work(void *argument)
 	deconstruct_array(DatumGetArrayTypeP(statement_column(0, 2, &isnull)), TEXTOID, -1, false, TYPALIGN_INT, &names, NULL, &count);
 	deconstruct_array(DatumGetArrayTypeP(statement_column(0, 3, &isnull)), TEXTOID, -1, false, TYPALIGN_INT, &paths, NULL, &count);
 	deconstruct_array(DatumGetArrayTypeP(statement_column(0, 4, &isnull)), BOOLOID, 1, true, TYPALIGN_CHAR, &listed, NULL, &count);
-	job->page_token = statement_text(0, 1, round->context);
+	job->page_token = statement_text_to_send(0, 1, round->context);
 	note_skipped(round, statement_int64(5), statement_text(0, 6, round->context));
 	for (int i = 0; i < count; i++)
 	{
@@ -256,7 +256,7 @@ tables_work(void *argument)
 	statement_run(&statement, values, nulls);
 	listed = statement_int64(2);
 	statement_append_ids(round->context, statement_column(0, 3, &isnull), &job->seen, &job->seen_count, &job->seen_capacity);
-	job->page_token = statement_text(0, 1, round->context);
+	job->page_token = statement_text_to_send(0, 1, round->context);
 	if (listed == 0 || (job->seen_count > before && all_known(job, before)))
 		job->pages_without_news++;
 	else

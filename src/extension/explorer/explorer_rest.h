@@ -13,7 +13,7 @@
 /* Separates the levels of a namespace in a path, as the protocol does unless a server says otherwise. */
 #define LEVEL_SEPARATOR '\x1f'
 
-/* Of one catalog, for one round. */
+/* Of one catalog, for one round. All texts here and below are UTF-8. */
 typedef struct RestCatalog
 {
 	char	   *uri;			/* without a slash at the end */

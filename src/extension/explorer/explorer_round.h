@@ -34,6 +34,8 @@ typedef struct Job
 	JobKind		kind;
 	char	   *path;			/* of the namespace, its levels separated; empty: the top */
 	char	   *name;			/* under which the database is kept; of a table: its name */
+	char	   *sent_path;		/* both in UTF-8 */
+	char	   *sent_name;
 	int64		table_id;
 	char	   *page_token;		/* NULL: first page */
 	int			pages;
@@ -120,6 +122,7 @@ extern void round_free(Round *round);
 extern void round_fail(Round *round, const char *error);
 /* Notes an error; only the first is kept, the others are counted. */
 extern void round_note_error(Round *round, const char *where, const char *error);
+/* In a transaction, unless path and name are ASCII. */
 extern Job *round_add_job(Round *round, JobKind kind, const char *path, const char *name);
 
 #endif							/* AMORO_META_EXPLORER_ROUND_H */

@@ -9,6 +9,7 @@
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
+#include "wire_text.h"
 
 /* See explorer_statement.h. */
 void
@@ -63,6 +64,15 @@ statement_text(uint64 row, int number, MemoryContext context)
 	char	   *text = SPI_getvalue(SPI_tuptable->vals[row], SPI_tuptable->tupdesc, number);
 
 	return text == NULL ? NULL : MemoryContextStrdup(context, text);
+}
+
+/* See explorer_statement.h. */
+char *
+statement_text_to_send(uint64 row, int number, MemoryContext context)
+{
+	char	   *text = SPI_getvalue(SPI_tuptable->vals[row], SPI_tuptable->tupdesc, number);
+
+	return text == NULL ? NULL : wire_text_to_send(text, context);
 }
 
 /* See explorer_statement.h. */

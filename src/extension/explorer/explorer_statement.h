@@ -25,6 +25,8 @@ extern int64 statement_int64(int number);
 extern bool statement_bool(uint64 row, int number);
 /* Copied into a context that outlives the transaction; NULL for null. */
 extern char *statement_text(uint64 row, int number, MemoryContext context);
+/* The same in UTF-8, to be sent. */
+extern char *statement_text_to_send(uint64 row, int number, MemoryContext context);
 /* Arguments. */
 extern Datum statement_text_argument(const char *text, char *null);
 extern Datum statement_int64_array(const int64 *values, int count);

@@ -4,9 +4,9 @@
  */
 #include "postgres.h"
 
-#include "catalog/namespace.h"
 #include "json/json_clean.h"
 #include "mb/pg_wchar.h"
+#include "wire_text.h"
 
 /* A parser recurses once a level, and makes an object of each value. */
 #define MOST_LEVELS 100
@@ -162,33 +162,5 @@ json_clean(char *buffer, size_t *size)
 char *
 json_to_server(char *text, size_t size)
 {
-	int			encoding = GetDatabaseEncoding();
-	Oid			procedure;
-	char	   *result;
-	size_t		done = 0;
-	size_t		written = 0;
-
-	if (encoding == PG_UTF8 || encoding == PG_SQL_ASCII)
-		return pnstrdup(text, size);
-	procedure = FindDefaultConversionProc(PG_UTF8, encoding);
-	if (!OidIsValid(procedure))
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_FUNCTION),
-				 errmsg("default conversion function for encoding \"UTF8\" to \"%s\" does not exist", GetDatabaseEncodingName())));
-	result = MemoryContextAllocHuge(CurrentMemoryContext, size * MAX_CONVERSION_GROWTH + 1);
-	while (done < size)
-	{
-		done += pg_do_encoding_conversion_buf(procedure, PG_UTF8, encoding, (unsigned char *) text + done, (int) (size - done),
-											  (unsigned char *) result + written,
-											  (int) Min((size - done) * MAX_CONVERSION_GROWTH + 1, (size_t) INT_MAX), /* noError= */ true);
-		written += strlen(result + written);
-		if (done < size)
-		{
-			/* a character that this encoding does not have */
-			done += pg_utf_mblen((unsigned char *) text + done);
-			result[written++] = UNSTORABLE;
-		}
-	}
-	result[written] = '\0';
-	return result;
+	return wire_text_received(text, size, UNSTORABLE);
 }
