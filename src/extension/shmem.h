@@ -120,6 +120,7 @@ typedef struct WorkerPlace
 {
 	pid_t		pid;			/* 0: none */
 	ProcNumber	proc;			/* whose latch wakes it; INVALID_PROC_NUMBER when not running */
+	uint64		wakes;			/* how often it was woken by worker_place_wake */
 } WorkerPlace;
 
 typedef struct DatabaseEntry

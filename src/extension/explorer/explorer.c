@@ -30,8 +30,10 @@
 #define SECOND_US INT64CONST(1000000)
 /* Catalogs that are explored at the same time. */
 #define MOST_ROUNDS 32
-/* How long catalogs have their turn before calls have theirs again; what is begun is done. */
+/* How long catalogs have their turn at least, when there is that much to do. */
 #define TURN_US (SECOND_US / 50)
+/* How long calls are waited for meanwhile, at most. */
+#define LONGEST_CALLS_US (SECOND_US / 10)
 /* How soon it is looked again whether the coordinator is at work, and after an error. */
 #define PASSIVE_US SECOND_US
 #define ERROR_DELAY_US SECOND_US
@@ -40,14 +42,6 @@ static dlist_head rounds = DLIST_STATIC_INIT(rounds);
 static MemoryContext cycle_context = NULL;
 static LeaseTime claim_at = 0;
 static bool begun = false;
-static bool wake_wanted = false;
-
-/* See explorer.h. */
-void
-explorer_wake(Oid database)
-{
-	worker_place_wake(WORKER_EXPLORER, database, NULL);
-}
 
 static void
 leave(int code, Datum database)
@@ -134,8 +128,9 @@ advance_rounds(LeaseTime *next)
 	}
 }
 
+/* Begins rounds of catalogs that are due. */
 static void
-claim_due(void)
+claim_due(LeaseTime *next)
 {
 	LeaseTime	now = lease_clock_now();
 	ErrorData  *error = NULL;
@@ -172,56 +167,6 @@ take_finished(bool urgent)
 	return true;
 }
 
-/*
- * Calls and catalogs have their turns, so that neither waits for as long as the other has something to do; returns when there is
- * something to do about calls again.
- */
-static LeaseTime
-take_turns(void)
-{
-	LeaseTime	begun_at = lease_clock_now();
-	LeaseTime	called_at;
-	LeaseTime	next;
-
-	while (take_finished(/* urgent= */ true))
-		;
-	next = calls_advance();
-	called_at = lease_clock_now();
-	while (lease_clock_now() - called_at < Max(called_at - begun_at, TURN_US) && take_finished(/* urgent= */ false))
-		;
-	return next;
-}
-
-/* One round of everything there is to do; returns the moment of the next one. */
-static LeaseTime
-run_cycle(void)
-{
-	LeaseTime	next;
-
-	stop_point("explore");
-	if (!coordinator_works())
-	{
-		abandon_all(0);
-		return lease_clock_now() + PASSIVE_US;
-	}
-	next = take_turns();
-	advance_rounds(&next);
-	claim_due();
-	advance_rounds(&next);
-	return Min(next, claim_at == 0 ? lease_clock_now() : claim_at);
-}
-
-static void
-clean_up_after_error(void)
-{
-	AbortCurrentTransaction();
-	LWLockReleaseAll();
-	pgstat_report_wait_end();
-	MemoryContextSwitchTo(cycle_context);
-	FlushErrorState();
-	pgstat_report_activity(STATE_IDLE, NULL);
-}
-
 /* The extension may be gone, or be on its way. */
 static void
 leave_without_extension(void)
@@ -232,16 +177,22 @@ leave_without_extension(void)
 		proc_exit(0);
 }
 
+/* Waits for the network, or for whoever wakes us, who may want anything. */
 static void
-wait_for_work(LeaseTime next)
+wait_for_work(int64 left)
 {
 	static uint32 wait_event = 0;
-	int64		left;
+	bool		woken = explorer_was_woken();
 
 	if (wait_event == 0)
 		wait_event = WaitEventExtensionNew("AmoroMetaExplorerMain");
-	left = next - lease_clock_now();
-	if (http_wait(Max(left, 0), wait_event))
+	if (http_wait(woken ? 0 : Max(left, 0), wait_event))
+	{
+		woken = true;
+		/* what the latch was set for is seen to now */
+		(void) explorer_was_woken();
+	}
+	if (woken)
 	{
 		claim_at = 0;
 		calls_look_again();
@@ -256,13 +207,98 @@ wait_for_work(LeaseTime next)
 	}
 }
 
+/*
+ * Whatever there is to do about calls, after catalogs were at work for so long. An answer takes several steps on the network, for none of
+ * which it is waited until catalogs have had another turn: they have most of the time, but never all of it. Returns when there is
+ * something to do again.
+ */
+static LeaseTime
+take_calls(int64 busy_us)
+{
+	LeaseTime	until = lease_clock_now() + Min(busy_us / 10, LONGEST_CALLS_US);
+
+	/* somebody may have made a call meanwhile */
+	if (busy_us >= TURN_US)
+		wait_for_work(0);
+	for (;;)
+	{
+		LeaseTime	next;
+		int64		left;
+
+		while (take_finished(/* urgent= */ true))
+			;
+		next = calls_advance();
+		left = until - lease_clock_now();
+		/* waits are whole milliseconds */
+		if (left < 1000 || !calls_are_under_way())
+			return next;
+		wait_for_work(left);
+	}
+}
+
+/* Takes in answers of catalogs, as long as there is time for it; what is begun is done. */
+static void
+take_listings(LeaseTime *next)
+{
+	LeaseTime	begun_at = lease_clock_now();
+
+	while (lease_clock_now() - begun_at < TURN_US && take_finished(/* urgent= */ false))
+		;
+}
+
+/*
+ * One round of everything there is to do; returns the moment of the next one. Calls have their turn before whatever is done for
+ * catalogs, so that neither waits for as long as there is something to do for the other.
+ */
+static LeaseTime
+run_cycle(void)
+{
+	static void (*const catalog_work[]) (LeaseTime *next) = {take_listings, advance_rounds, claim_due, advance_rounds};
+	static int64 busy_us = 0;
+	LeaseTime	next = PG_INT64_MAX;
+	LeaseTime	next_call = 0;
+
+	stop_point("explore");
+	if (!coordinator_works())
+	{
+		abandon_all(0);
+		return lease_clock_now() + PASSIVE_US;
+	}
+	for (int i = 0; i < lengthof(catalog_work); i++)
+	{
+		LeaseTime	begun_at;
+
+		next_call = take_calls(busy_us);
+		begun_at = lease_clock_now();
+		catalog_work[i] (&next);
+		busy_us = lease_clock_now() - begun_at;
+	}
+	if (http_has_finished() || claim_at == 0)
+		return lease_clock_now();
+	next = Min(next, claim_at);
+	return Min(next, next_call);
+}
+
+static void
+clean_up_after_error(void)
+{
+	AbortCurrentTransaction();
+	LWLockReleaseAll();
+	pgstat_report_wait_end();
+	MemoryContextSwitchTo(cycle_context);
+	FlushErrorState();
+	pgstat_report_activity(STATE_IDLE, NULL);
+}
+
 /* Runs a cycle and waits; an error ends neither this process nor the loop, but everything begins anew. */
 static void
 guarded_cycle(void)
 {
 	PG_TRY();
 	{
-		wait_for_work(run_cycle());
+		LeaseTime	next = run_cycle();
+
+		wait_for_work(next - lease_clock_now());
 	}
 	PG_CATCH();
 	{
@@ -299,44 +335,4 @@ amoro_meta_explorer_main(Datum database)
 	pgstat_report_activity(STATE_IDLE, NULL);
 	for (;;)
 		guarded_cycle();
-}
-
-/* Wakes at commit whom the transaction concerns. It must not fail there: shared memory alone. */
-static void
-finish_transaction(XactEvent event, void *arg)
-{
-	if (event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PRE_PREPARE)
-		return;
-	if (event == XACT_EVENT_COMMIT && wake_wanted)
-		explorer_wake(MyDatabaseId);
-	wake_wanted = false;
-}
-
-/* See explorer.h. */
-void
-explorer_install_callbacks(void)
-{
-	RegisterXactCallback(finish_transaction, NULL);
-}
-
-PG_FUNCTION_INFO_V1(amoro_meta_wake_explorer);
-PG_FUNCTION_INFO_V1(amoro_meta_explorer_pid);
-
-/* Has the explorer look what is due when the transaction commits. */
-Datum
-amoro_meta_wake_explorer(PG_FUNCTION_ARGS)
-{
-	wake_wanted = AmoroShared != NULL;
-	PG_RETURN_VOID();
-}
-
-/* The process id of the explorer of this database, or null. */
-Datum
-amoro_meta_explorer_pid(PG_FUNCTION_ARGS)
-{
-	pid_t		pid = worker_place_pid(WORKER_EXPLORER, MyDatabaseId);
-
-	if (pid == 0)
-		PG_RETURN_NULL();
-	PG_RETURN_INT32(pid);
 }

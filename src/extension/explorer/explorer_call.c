@@ -52,6 +52,13 @@ calls_look_again(void)
 	look_at = 0;
 }
 
+/* See explorer_call.h. */
+bool
+calls_are_under_way(void)
+{
+	return !dlist_is_empty(&calls);
+}
+
 static void
 free_call(Call *call)
 {

@@ -11,6 +11,7 @@
 
 /* Begins what is due; returns when there is something to do next, if no answer comes before. An error is logged, and it is tried again. */
 extern LeaseTime calls_advance(void);
+extern bool calls_are_under_way(void);
 /* Whoever woke the explorer may have made a call, or come to lead. */
 extern void calls_look_again(void);
 /* Gives up what is under way; it is begun anew, from that moment on. */

@@ -304,6 +304,13 @@ give_up_late(LeaseTime now)
 
 /* See http.h. */
 bool
+http_has_finished(void)
+{
+	return finished[false].first != NULL || finished[true].first != NULL;
+}
+
+/* See http.h. */
+bool
 http_wait(int64 timeout_us, uint32 wait_event)
 {
 	HttpSocketEvent events[16];
@@ -313,12 +320,13 @@ http_wait(int64 timeout_us, uint32 wait_event)
 	sigset_t	old;
 	LeaseTime	now = lease_clock_now();
 	int64		given_up_in;
+	bool		had_finished = http_has_finished();
 
 	if (waited_until != 0 && now > waited_until)
 		forgive(now - waited_until);
 	given_up_in = give_up_late(now) - now;
 	timeout_us = Min(timeout_us, given_up_in);
-	if (finished[false].first != NULL || finished[true].first != NULL)
+	if (!had_finished && http_has_finished())
 		timeout_us = 0;
 	count = http_socket_wait(timeout_us, wait_event, events, lengthof(events), &latch_set);
 	block_signals(&old);

@@ -58,12 +58,14 @@ extern void http_initialize(void);
 extern HttpTransfer *http_start(const HttpRequest *request, void *owner);
 /* Hands the next transfer that has ended, of those that are urgent or of the others, to the function of its request; false when there is none. */
 extern bool http_take_finished(bool urgent);
+/* Whether there is one that has ended. */
+extern bool http_has_finished(void);
 extern void *http_owner(const HttpTransfer *transfer);
 extern HttpAnswer *http_answer(HttpTransfer *transfer);
 /* Frees a transfer; one that is under way is given up. */
 extern void http_release(HttpTransfer *transfer);
 /*
- * Waits until a transfer has ended, the latch is set, or the time is over, whichever is first; true when the latch was
+ * Waits until something has happened on the network, the latch is set, or the time is over, whichever is first; true when the latch was
  * set. It reacts to signals at once, and serves no interrupts itself.
  */
 extern bool http_wait(int64 timeout_us, uint32 wait_event);

@@ -87,6 +87,7 @@ worker_place_wake(WorkerKind kind, Oid database, WorkerChange change)
 	{
 		if (change != NULL)
 			change(entry);
+		place_in(entry, kind)->wakes++;
 		database_entry_set_latch(place_in(entry, kind)->proc);
 	}
 	LWLockRelease(AmoroShared->lock);
