@@ -147,7 +147,11 @@ SELECT broadcast_verdict(NULL);
 SELECT count(*) FROM amoro_meta.node_slots(999999);
 BEGIN;
 UPDATE amoro_meta.metadata_version SET version = version + 1;
-SELECT count(*) > 0 AS answers FROM amoro_meta.node_slots((SELECT version FROM amoro_meta.metadata_version));
+-- nor where a query could have parallel workers, which are not told of new snapshots
+SET LOCAL parallel_setup_cost = 0;
+SET LOCAL parallel_tuple_cost = 0;
+SET LOCAL min_parallel_table_scan_size = 0;
+SELECT count(*) > 0 AS answers FROM pg_class CROSS JOIN amoro_meta.node_slots((SELECT version FROM amoro_meta.metadata_version));
 SELECT verdict FROM broadcast_verdict((SELECT version FROM amoro_meta.metadata_version));
 ROLLBACK;
 SELECT published_version = (SELECT version FROM amoro_meta.metadata_version) AS as_committed FROM amoro_stat_coordinator

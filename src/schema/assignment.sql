@@ -22,7 +22,7 @@ COMMENT ON TABLE amoro_meta.absent_node IS 'registered nodes that hold no lease,
 SELECT pg_catalog.pg_extension_config_dump('amoro_meta.absent_node', '');
 
 CREATE FUNCTION amoro_meta.live_nodes() RETURNS TABLE (node_id bigint)
-	LANGUAGE sql VOLATILE PARALLEL RESTRICTED
+	LANGUAGE sql VOLATILE PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 	SELECT n.node_id FROM amoro_meta.node_slots(0) s JOIN amoro_meta.node n ON n.node_id = s.node_id AND n.incarnation = s.incarnation
@@ -67,7 +67,7 @@ COMMENT ON FUNCTION note_absent_nodes() IS
 REVOKE ALL ON FUNCTION note_absent_nodes() FROM PUBLIC;
 
 CREATE FUNCTION amoro_meta.assignable_nodes(node_kind text) RETURNS TABLE (node_id bigint, incarnation uuid, receives boolean, offline boolean)
-	LANGUAGE plpgsql VOLATILE PARALLEL RESTRICTED
+	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE

@@ -247,7 +247,7 @@ CREATE FUNCTION amoro_meta.node_slots(committed_version bigint, OUT node_id bigi
 									  OUT metadata_version bigint, OUT behind_for interval, OUT last_heard interval,
 									  OUT lease_epoch bigint, OUT heartbeats bigint, OUT fences bigint,
 									  OUT reason text, OUT detail text) RETURNS SETOF record
-	LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 100
+	LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE ROWS 100
 	AS 'MODULE_PATHNAME', 'amoro_meta_node_slots';
 COMMENT ON FUNCTION amoro_meta.node_slots(bigint) IS
 	'every incarnation of a node that shared memory knows; lease_owed_for is null when it surely serves nothing. '

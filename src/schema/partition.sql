@@ -59,7 +59,7 @@ COMMENT ON VIEW amoro_meta.partition_object IS 'slots as nodes load them';
 
 CREATE FUNCTION amoro_meta.planned_partitions(database_id bigint, move boolean, replica_count integer DEFAULT NULL)
 	RETURNS TABLE (slot integer, node_ids bigint[])
-	LANGUAGE plpgsql VOLATILE PARALLEL RESTRICTED
+	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE

@@ -23,7 +23,7 @@ COMMENT ON VIEW procedures IS
 GRANT SELECT ON procedures TO pg_monitor;
 
 CREATE FUNCTION procedure_status(procedure_id bigint) RETURNS SETOF procedures
-	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL RESTRICTED ROWS 1
+	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE ROWS 1
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 BEGIN

@@ -63,7 +63,7 @@ CREATE VIEW amoro_meta.bucket_object AS
 COMMENT ON VIEW amoro_meta.bucket_object IS 'buckets as nodes load them';
 
 CREATE FUNCTION amoro_meta.planned_buckets(service_id bigint) RETURNS TABLE (bucket integer, node_id bigint, incarnation uuid)
-	LANGUAGE plpgsql VOLATILE PARALLEL RESTRICTED
+	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE

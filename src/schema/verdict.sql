@@ -2,7 +2,7 @@
 
 CREATE FUNCTION broadcast_verdict(version bigint, OUT verdict text, OUT earliest timestamptz, OUT waits_for text[],
 								  OUT reasons text[])
-	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL RESTRICTED
+	LANGUAGE plpgsql VOLATILE SECURITY DEFINER PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
