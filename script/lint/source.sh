@@ -30,6 +30,12 @@ perl -ne 'while (/\b(?:Min|Max)(\((?:[^()]++|(?1))*\))/g)
 grep -nE 'PG_VERSION_NUM' $code | grep -v '^src/extension/compat.h:'
 # What CREATE EXTENSION must not do: take over an object that somebody put there before it.
 grep -nE 'CREATE OR REPLACE|(TABLE|SCHEMA|INDEX|SEQUENCE|VIEW|TYPE) IF NOT EXISTS' src/schema/*.sql
+# An internal function that nobody calls: its name stands where it is made, commented and revoked, and nowhere else.
+{
+	sed -n 's/^CREATE FUNCTION amoro_meta\.\([a-z0-9_]*\)(.*/made \1/p' src/schema/*.sql
+	grep -ohE '\bamoro_meta\.[a-z0-9_]+' src/schema/*.sql $(echo "$code" | grep '^src/extension/') | sed 's/amoro_meta\./named /'
+} | awk '$1 == "made" { made[$2] = 1 } $1 == "named" { named[$2]++ }
+	END { for (name in made) if (named[name] <= 3) print "src/schema: nobody calls amoro_meta." name }'
 # The install script is read in the encoding of the database, and messages are sent in it.
 LC_ALL=C grep -nP '[^\x00-\x7F]' src/schema/*.sql src/extension/*.[ch] src/extension/*/*.[ch] | cut -c1-150
 exit 0

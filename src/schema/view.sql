@@ -22,12 +22,6 @@ COMMENT ON FUNCTION amoro_meta.altered_view(jsonb, jsonb, boolean, jsonb) IS
 	'canonical definitions of a view and of its table after the changes of alter_view. Errors: 22023 with the path';
 REVOKE ALL ON FUNCTION amoro_meta.altered_view(jsonb, jsonb, boolean, jsonb) FROM PUBLIC;
 
-CREATE FUNCTION amoro_meta.followed_view(definition jsonb, base_definition jsonb) RETURNS jsonb
-	LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
-	AS 'MODULE_PATHNAME', 'amoro_meta_followed_view';
-COMMENT ON FUNCTION amoro_meta.followed_view(jsonb, jsonb) IS 'a view without the columns that its table no longer has; null: it has none of them';
-REVOKE ALL ON FUNCTION amoro_meta.followed_view(jsonb, jsonb) FROM PUBLIC;
-
 -- A nested column that is renamed, added or dropped changes the type of the column it is in.
 CREATE FUNCTION amoro_meta.changed_columns(definition jsonb, altered_definition jsonb) RETURNS integer[]
 	LANGUAGE sql IMMUTABLE

@@ -16,7 +16,6 @@
 PG_FUNCTION_INFO_V1(amoro_meta_view_base);
 PG_FUNCTION_INFO_V1(amoro_meta_view_definition);
 PG_FUNCTION_INFO_V1(amoro_meta_altered_view);
-PG_FUNCTION_INFO_V1(amoro_meta_followed_view);
 
 ViewColumn *
 view_column_find(const List *columns, const char *name)
@@ -312,18 +311,4 @@ amoro_meta_altered_view(PG_FUNCTION_ARGS)
 	if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "amoro_meta.altered_view does not return a row");
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(descriptor), values, nulls)));
-}
-
-/*
- * amoro_meta_followed_view(view, base) returns the view without the columns that the table no longer has, NULL when none
- * is left.
- */
-Datum
-amoro_meta_followed_view(PG_FUNCTION_ARGS)
-{
-	Jsonb	   *view = view_definition_follow(PG_GETARG_JSONB_P(0), PG_GETARG_JSONB_P(1));
-
-	if (view == NULL)
-		PG_RETURN_NULL();
-	PG_RETURN_JSONB_P(view);
 }
