@@ -157,6 +157,9 @@ CREATE FUNCTION amoro_meta.claim_calls(running bigint[], lasting integer, places
 	RETURNS TABLE (call_id bigint, method text, url text, content_type text, body text, request_id uuid, token bigint, timeout_ms integer)
 	LANGUAGE plpgsql VOLATILE
 	SET search_path = pg_catalog, pg_temp
+	-- however many wait: the plan is kept that was made while there were none
+	SET enable_seqscan = off
+	SET jit = off
 	AS $$
 #variable_conflict use_column
 DECLARE
@@ -171,7 +174,7 @@ BEGIN
 	RETURN QUERY
 		WITH leader AS MATERIALIZED (
 			SELECT l.service, l.token, l.endpoint FROM @extschema@.leaders l
-			WHERE l.state = 'led' AND l.endpoint IS NOT NULL AND EXISTS (SELECT FROM amoro_meta.call c WHERE c.service = l.service AND c.ended_at IS NULL)),
+			WHERE l.state = 'led' AND l.endpoint IS NOT NULL),
 		wanted AS (
 			SELECT c.call_id, c.service, r.turn, c.next_at, l.token, l.endpoint, c.token <> l.token AND c.deadline > moment AS begins
 			FROM unnest(running) WITH ORDINALITY r (call_id, turn) JOIN amoro_meta.call c ON c.call_id = r.call_id AND c.ended_at IS NULL
@@ -209,6 +212,8 @@ REVOKE ALL ON FUNCTION amoro_meta.claim_calls(bigint[], integer, integer) FROM P
 CREATE FUNCTION amoro_meta.next_call(running bigint[], claimed_us_ago bigint) RETURNS bigint
 	LANGUAGE sql VOLATILE
 	SET search_path = pg_catalog, pg_temp
+	SET enable_seqscan = off
+	SET jit = off
 	AS $$
 	SELECT CASE WHEN n.moment IS NOT NULL THEN greatest(ceil(extract(epoch FROM n.moment - clock_timestamp()) * 1000), 0)::bigint END
 	FROM (SELECT least(
@@ -217,7 +222,7 @@ CREATE FUNCTION amoro_meta.next_call(running bigint[], claimed_us_ago bigint) RE
 		(SELECT min(d.next_at) FROM @extschema@.leaders l, LATERAL (
 			SELECT c.next_at FROM amoro_meta.call c
 			WHERE c.service = l.service AND c.ended_at IS NULL AND c.call_id <> ALL (running)
-				AND c.next_at > clock_timestamp() - make_interval(secs => claimed_us_ago / 1e6)
+				AND c.next_at > (SELECT clock_timestamp() - make_interval(secs => claimed_us_ago / 1e6))
 			ORDER BY c.next_at LIMIT 1) d
 		 WHERE l.state = 'led' AND l.endpoint IS NOT NULL)) AS moment) n
 	$$;

@@ -226,6 +226,20 @@ kill 'KILL', $pid{hung};
 waitpid delete $pid{hung}, 0;
 $server->safe_psql('postgres', "DELETE FROM amoro_meta.call WHERE service LIKE 'hung%'");
 
+# however many calls wait for a place, whoever looks for what to begin looks at some of them (in a transaction that nobody else sees)
+lead('one', "backlog $_") for 1 .. 3;
+my @looked = split /\n/, $server->safe_psql('postgres', <<'SQL');
+BEGIN;
+INSERT INTO amoro_meta.call (call_id, service, method, path, request_id, requested_by, created_at, deadline, next_at)
+	SELECT -i, 'backlog ' || i % 3 + 1, 'GET', '/silent', gen_random_uuid(), current_user::regrole, now(), now() + '1 h', now() - i * interval '1 ms' FROM generate_series(1, 3000) i;
+SELECT count(*) FROM amoro_meta.claim_calls('{}', 0, 128);
+SELECT amoro_meta.next_call('{}', 0) > 0;
+SELECT idx_tup_fetch + seq_tup_read FROM pg_stat_xact_user_tables WHERE relid = 'amoro_meta.call'::regclass;
+ROLLBACK;
+SQL
+is("@looked[0, 1]", '48 t', 'of a backlog as much is begun as there are places');
+cmp_ok($looked[2], '<', 1000, "the others are not looked at ($looked[2] rows were, of 3000)");
+
 # catalogs that have all the memory there is for answers
 my $catalog = AmoroCatalog->start;
 $server->configure('amoro_meta.http_max_body' => '64kB');
