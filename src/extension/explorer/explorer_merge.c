@@ -10,6 +10,7 @@
 #include "explorer/explorer_record.h"
 #include "explorer/explorer_statement.h"
 #include "json/json_clean.h"
+#include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/jsonb.h"
@@ -193,17 +194,37 @@ merge_namespaces(Job *job, HttpAnswer *answer)
 	return merge_answer(namespaces_work, job, answer);
 }
 
-/* Whether all of the newest ids were seen before. */
-static bool
-all_known(const Job *job, int before)
+static int
+compare_ids(const void *left, const void *right)
 {
+	int64		a = *(const int64 *) left;
+	int64		b = *(const int64 *) right;
+
+	return a < b ? -1 : a > b;
+}
+
+static bool
+is_among(const int64 *ids, int count, int64 id)
+{
+	for (int i = 0; i < count; i++)
+	{
+		if (ids[i] == id)
+			return true;
+	}
+	return false;
+}
+
+/* Whether all of the newest ids were seen before. Mostly the first one says that they were not. */
+static bool
+all_known(Job *job, int before)
+{
+	if (!is_among(job->seen, before, job->seen[before]))
+		return false;
+	qsort(job->seen, before, sizeof(int64), compare_ids);
 	for (int i = before; i < job->seen_count; i++)
 	{
-		bool		known = false;
-
-		for (int j = 0; j < before && !known; j++)
-			known = job->seen[j] == job->seen[i];
-		if (!known)
+		CHECK_FOR_INTERRUPTS();
+		if (bsearch(&job->seen[i], job->seen, before, sizeof(int64), compare_ids) == NULL)
 			return false;
 	}
 	return true;
