@@ -122,14 +122,14 @@ is(result(call("'s', 'GET', '/bytes'")), 'answered|200|a?b??c', 'bytes that are 
 # who waits for long, while others come to their end, keeps nothing of what he has looked at
 my $grown = call("'s', 'GET', '/grown/g', timeout => '1 h'");
 poll('a large answer has come that is none', sub { column($grown, 'status') eq '500' });
-my $waiter = $server->background_psql('postgres');
+my $waiter = $server->background_psql('postgres', on_error_stop => 0);
 $waiter->query_until(qr/begun/, "\\echo begun\nSELECT call_result($grown);\n");
 my $backend = poll('somebody waits for the next one', sub { $server->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE query LIKE 'SELECT call_result($grown)%' AND wait_event_type = 'Extension'") });
 my $memory = sub { slurp_file("/proc/$backend/status") =~ /^RssAnon:\s+(\d+)/m; $1 };
 my $before_others = $memory->();
 $server->safe_psql('postgres', q{DO $$DECLARE id bigint; BEGIN FOR i IN 1 .. 100 LOOP id := call_leader('s', 'GET', '/echo/other'); COMMIT; PERFORM call_result(id); END LOOP; END$$});
 cmp_ok($memory->() - $before_others, '<', 30000, 'a hundred calls later he has as much memory');
-$server->safe_psql('postgres', "SELECT pg_terminate_backend($backend); DELETE FROM amoro_meta.call WHERE call_id = $grown");
+$server->safe_psql('postgres', "SELECT pg_cancel_backend($backend); DELETE FROM amoro_meta.call WHERE call_id = $grown");
 $waiter->quit;
 
 # a redirect inward is not followed
