@@ -159,7 +159,7 @@ CREATE FUNCTION amoro_meta.check_group_properties(container_name text, propertie
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 BEGIN
-	PERFORM amoro_meta.check_properties('properties', properties), amoro_meta.check_configuration('properties', properties);
+	PERFORM amoro_meta.check_configuration('properties', properties), amoro_meta.check_properties('properties', properties);
 	IF properties->>'scheduling-policy' NOT IN ('quota', 'balanced') THEN
 		PERFORM amoro_meta.raise_group_property('scheduling-policy', 'It is quota or balanced.');
 	END IF;
@@ -194,7 +194,7 @@ CREATE FUNCTION create_optimizer_container(container_name text, implementation t
 	AS $$
 BEGIN
 	PERFORM amoro_meta.check_group_name('container_name', container_name), amoro_meta.check_name('implementation', implementation),
-		amoro_meta.check_properties('properties', properties), amoro_meta.check_configuration('properties', properties);
+		amoro_meta.check_configuration('properties', properties), amoro_meta.check_properties('properties', properties);
 	INSERT INTO amoro_meta.optimizer_container
 		SELECT create_optimizer_container.container_name, create_optimizer_container.implementation,
 			create_optimizer_container.properties, clock_timestamp(), amoro_meta.calling_role()
