@@ -130,5 +130,13 @@ my $next = $standby->safe_psql('postgres', "SELECT max(statement_id) FROM execut
 cmp_ok($next, '>', $lost, 'statements go on with numbers that were never given out');
 is(($standby->outcome("SELECT report_terminal_statement('$shared', $lost)"))[0], '42704', 'the end of a statement that was lost is nobody else\'s');
 is($standby->safe_psql('postgres', "SELECT report_terminal_statement('$shared', $running)"), 't', 'the engine reports where the session is now');
+
+# a key of very many parts costs memory for its length, not for the square of it
+my ($taken) = $standby->safe_psql('postgres', <<'SQL') =~ /(\d+)\Z/;
+SELECT open_terminal_session('c') AS id, (regexp_match(pg_read_file('/proc/self/status'), 'VmHWM:\s+(\d+)'))[1]::integer AS before \gset
+SELECT count(*) FROM execute_in_terminal(:'id', 'set ' || repeat('a.', 20000) || 'a = 1');
+SELECT (regexp_match(pg_read_file('/proc/self/status'), 'VmHWM:\s+(\d+)'))[1]::integer - :before;
+SQL
+cmp_ok($taken, '<', 100000, "a key of 20000 parts: $taken kB");
 $standby->stop;
 done_testing();

@@ -182,25 +182,38 @@ read_value(Reader *reader)
 	return text.data;
 }
 
+/* A key, which has dots; NULL when there is none. */
+static char *
+read_key(Reader *reader)
+{
+	StringInfoData key;
+	char	   *name = read_name(reader);
+
+	if (name == NULL)
+		return NULL;
+	initStringInfo(&key);
+	appendStringInfoString(&key, name);
+	while (!at_quote(reader) && reader->next < reader->end && *reader->next == '.')
+	{
+		CHECK_FOR_INTERRUPTS();
+		reader->next++;
+		if (reader->next == reader->end || behind_blanks(reader, reader->next) != reader->next ||
+			at_quote(reader) || (name = read_name(reader)) == NULL)
+			return NULL;
+		appendStringInfo(&key, ".%s", name);
+		pfree(name);
+	}
+	return key.data;
+}
+
 static bool
 read_set(Reader *reader, Command *command)
 {
 	command->name = "set";
 	if (at_end(reader))
 		return true;
-	if ((command->part[0] = read_name(reader)) == NULL)
+	if ((command->part[0] = read_key(reader)) == NULL)
 		return false;
-	/* a key has dots */
-	while (!at_quote(reader) && reader->next < reader->end && *reader->next == '.')
-	{
-		char	   *more;
-
-		reader->next++;
-		if (reader->next == reader->end || behind_blanks(reader, reader->next) != reader->next ||
-			at_quote(reader) || (more = read_name(reader)) == NULL)
-			return false;
-		command->part[0] = psprintf("%s.%s", command->part[0], more);
-	}
 	command->parts = 1;
 	if (at_end(reader))
 		return true;
