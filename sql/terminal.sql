@@ -145,6 +145,12 @@ SELECT properties, state, statements, open_statements, expires_at - last_used_at
 SELECT command, statement, state FROM terminal_statements ORDER BY statement_id DESC LIMIT 4;
 RESET ROLE;
 SELECT count(*) FROM amoro_meta.terminal_statement s WHERE s::text LIKE '%hush%' AND command <> 'other';
+-- nor is more kept of them than of others
+BEGIN;
+SET ROLE regress_amoro_ann;
+SELECT count(*) FROM execute_in_terminal(:'ann2', 'set ' || repeat('secret', 1000) || ' = 1');
+SELECT max(length(statement)) FROM terminal_statements;
+ROLLBACK;
 SET ROLE regress_amoro_operator;
 SELECT opened_by, catalog_name, properties, statements FROM terminal_sessions ORDER BY session_number;
 SELECT command, statement, state, message FROM terminal_statements ORDER BY statement_id DESC LIMIT 4;

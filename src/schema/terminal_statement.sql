@@ -117,8 +117,8 @@ CREATE FUNCTION amoro_meta.log_statement(session amoro_meta.terminal_session, an
 	AS $$
 	INSERT INTO amoro_meta.terminal_statement
 		SELECT answer.statement_id, session.session_number, session.opened_by, answer.command,
-			CASE WHEN answer.command = 'set' AND cardinality(parts) = 2 AND amoro_meta.terminal_key_is_sensitive(parts[1])
-				THEN format('set %s=******', parts[1]) ELSE left(answer.statement, 4096) END,
+			left(CASE WHEN answer.command = 'set' AND cardinality(parts) = 2 AND amoro_meta.terminal_key_is_sensitive(parts[1])
+				THEN format('set %s=******', parts[1]) ELSE answer.statement END, 4096),
 			answer.state, answer.message, began, CASE WHEN t.ended THEN began END,
 			CASE WHEN t.ended THEN greatest(clock_timestamp(), began) END
 		FROM (SELECT answer.state <> 'Created' AS ended) t
