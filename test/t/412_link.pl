@@ -25,27 +25,6 @@ sub start_node
 	return $node;
 }
 
-# When the last lookup that was answered from memory was sent: the node served at least until then; and when the first refusal
-# was there: by then it was fenced. How late this process is to notice does not matter. Waits until the node is fenced.
-sub served_until
-{
-	my ($node, $timeout) = @_;
-	my $socket = http_connect($node->address);
-	my $path = AmoroNode::table_path('c', 'd', 't');
-	my $deadline = time + $timeout;
-	my $last = 0;
-	while (time < $deadline)
-	{
-		my $sent = time;
-		my $status = http_exchange($socket, $path)->{status};
-		return ($last, time) if $status == 503;
-		die "unexpected status $status" if $status != 200;
-		$last = $sent;
-		sleep 0.003;
-	}
-	die 'the node was not fenced';
-}
-
 # Until when, by our clock, the server owes the node its lease.
 sub owed_until
 {
@@ -64,7 +43,7 @@ my $owed = owed_until('late');
 sleep $lease * 0.2;
 $proxy->set(up => 'drop');
 $proxy->set(down => 'pass');
-my ($answered, $refused) = served_until($node, $lease + slack_seconds());
+my ($answered, $refused) = $node->served_until(AmoroNode::table_path('c', 'd', 't'), $lease + slack_seconds());
 cmp_ok($answered - $held, '<', $lease, 'a late answer does not make the lease longer than its length after the request');
 cmp_ok($answered, '<', $owed, 'the node stops before the server stops owing');
 $proxy->cut;
@@ -87,7 +66,7 @@ $node->lookup('c', 'd', 't')->{status} == 200 or die;
 $proxy->set(up => 'drop', down => 'drop');
 my $silent = time;
 my $ends = $silent + $node->status->{lease_remaining_ms} / 1000;
-($answered, $refused) = served_until($node, $lease + slack_seconds());
+($answered, $refused) = $node->served_until(AmoroNode::table_path('c', 'd', 't'), $lease + slack_seconds());
 cmp_ok($answered - $silent, '<', $lease, 'silence without an end: the node is fenced on time');
 cmp_ok($refused, '>', $ends - 0.001, '... and not before its lease is over');
 my $refusal = $node->lookup('c', 'd', 't');

@@ -130,6 +130,26 @@ sub wait_for_fenced
 	return $self->wait_until('is fenced', sub { $self->get('/healthz')->{status} == 503 }, $timeout);
 }
 
+# Asks for what the node has in memory, until it is refused: when the last request that was answered was sent, so that the node
+# served at least until then, and when the refusal was there, by when it was fenced. How late we are to notice does not matter.
+sub served_until
+{
+	my ($self, $path, $timeout) = @_;
+	my $socket = http_connect($self->address);
+	my $deadline = time + $timeout;
+	my $last = 0;
+	while (time < $deadline)
+	{
+		my $sent = time;
+		my $status = http_exchange($socket, $path)->{status};
+		return ($last, time) if $status == 503;
+		die "unexpected status $status" if $status != 200;
+		$last = $sent;
+		sleep 0.003;
+	}
+	die "$self->{name} was not fenced";
+}
+
 sub is_running
 {
 	my ($self) = @_;
