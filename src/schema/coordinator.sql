@@ -93,6 +93,38 @@ COMMENT ON FUNCTION adopt_database() IS
 	'both would grant leases. Errors: 25006';
 REVOKE ALL ON FUNCTION adopt_database() FROM PUBLIC;
 
+-- What a dump says of itself has come already where the term was begun in another extension.
+CREATE FUNCTION amoro_meta.data_is_own() RETURNS boolean
+	LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+	SELECT NOT EXISTS (SELECT FROM amoro_meta.identity i, amoro_meta.coordinator c
+		WHERE i.system_identifier <> (SELECT s.system_identifier FROM pg_control_system() s)
+			OR i.database_oid <> (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+			OR c.extension_oid <> (SELECT e.oid FROM pg_extension e WHERE e.extname = 'amoro_meta'))
+	$$;
+COMMENT ON FUNCTION amoro_meta.data_is_own() IS 'whether the coordinator takes what is in the tables for its own, also what a dump has just begun to bring';
+REVOKE ALL ON FUNCTION amoro_meta.data_is_own() FROM PUBLIC;
+
+CREATE FUNCTION amoro_meta.disown_data() RETURNS boolean
+	LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+BEGIN
+	LOCK TABLE amoro_meta.coordinator, amoro_meta.identity IN SHARE ROW EXCLUSIVE MODE;
+	-- another job of the same restore may have come first
+	IF NOT amoro_meta.data_is_own() THEN
+		RETURN false;
+	END IF;
+	INSERT INTO amoro_meta.identity (system_identifier, database_oid, database_name, timeline_offset, adopted_at)
+		VALUES (0, 0, '', coalesce((SELECT i.timeline_offset FROM amoro_meta.identity i), 0), clock_timestamp());
+	RETURN true;
+END;
+$$;
+COMMENT ON FUNCTION amoro_meta.disown_data() IS
+	'with the first row of a dump: nobody coordinates this data before it is adopted, or the dump has brought the row that says whose it is; false when that was so';
+REVOKE ALL ON FUNCTION amoro_meta.disown_data() FROM PUBLIC;
+
 INSERT INTO amoro_meta.access_rule (access_kind, object_kind, object_name) VALUES
 	('operator', 'view', 'amoro_stat_coordinator'),
 	('operator', 'function', 'amoro_meta.coordinators'),

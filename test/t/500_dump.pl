@@ -2,6 +2,8 @@
 use strict;
 use warnings;
 use AmoroCluster qw(poll);
+use AmoroFlight qw(board land);
+use AmoroInventory qw(stock inventory documents numbers go_on_above same_text);
 use PostgreSQL::Test::Utils;
 use Test::More;
 
@@ -12,10 +14,9 @@ my $request = '22222222-2222-4222-8222-222222222222';
 sub make_server
 {
 	my ($name) = @_;
-	my $server = AmoroCluster->create($name, extension => 0, conf => "amoro_meta.metadata_lease_fence_ms = 60s\n"
-		. "amoro_meta.refresh_interval = 1h\namoro_meta.optimizing_check_interval = 1h\n");
+	my $server = AmoroCluster->create($name, extension => 0, conf => AmoroInventory::settings());
 	# roles are not part of the dump of a database
-	$server->safe_psql('postgres', 'CREATE ROLE lake_reader; CREATE ROLE lake_node LOGIN; CREATE ROLE lake_writer');
+	$server->safe_psql('postgres', 'CREATE ROLE lake_reader; CREATE ROLE lake_node LOGIN; CREATE ROLE lake_writer; ' . AmoroInventory::roles());
 	return $server;
 }
 
@@ -35,11 +36,11 @@ FROM pg_extension e JOIN pg_depend d ON d.refobjid = e.oid AND d.deptype = 'e' A
 			WHEN c.relname = 'coordinator' THEN 'ROW(longest_lease_us, longest_owed_us)::text'
 			WHEN c.relname = 'superseded_incarnation' THEN 'ROW(node_id, incarnation, registered_by, superseded_at)::text'
 			WHEN c.relname = 'blocker_era' THEN '''''' ELSE 't::text' END, c.oid::regclass,
-			CASE c.relname WHEN 'superseded_incarnation' THEN 'WHERE node_id <> 0'
-			-- who has been silent for how long: the coordinator of the original goes on
-			WHEN 'absent_node' THEN 'WHERE false' END),
+			CASE c.relname WHEN 'superseded_incarnation' THEN 'WHERE node_id <> 0' END),
 		true, false, '') COLUMNS line text PATH 'line') AS x
-WHERE e.extname = 'amoro_meta' AND CONSTANT c.oid = ANY (e.extconfig) ORDER BY 1, 2
+WHERE e.extname = 'amoro_meta' AND CONSTANT c.oid = ANY (e.extconfig)
+	-- hints, which are made anew
+	AND NOT EXISTS (SELECT FROM unnest(e.extconfig, e.extcondition) AS r (oid, condition) WHERE r.oid = c.oid AND r.condition = 'WHERE false') ORDER BY 1, 2
 SQL
 }
 
@@ -71,27 +72,31 @@ my $definition = '{"format": "iceberg", "columns": [{"name": "id", "type": "long
 is(finish_procedure($original, 'lake', "create_database('c', 'd', '{\"k\": \"v\"}')"), 'done', 'a database');
 is(finish_procedure($original, 'lake', "create_table('c', 'd', '$_', '$definition')"), 'done', "a table $_")
   for qw(dropped kept);
-is(finish_procedure($original, 'lake', $_), 'done', $_)
-  for q{create_user('ann', 'correct horse')}, q{create_role('staff')}, q{grant_role('staff', 'ann')}, q{grant_privilege('{SELECT}', 'staff', 'c')},
-	q{create_device('c', 'd', 'root.site1.turbine7', '{"measurements": [{"name": "speed", "type": "FLOAT"}]}')},
-	q{create_template('c', 'd', 'pump', '{"measurements": [{"name": "flow", "type": "DOUBLE"}]}')}, q{set_template('c', 'd', 'pump', 'root.site3')},
-	q{create_view('c', 'd', 'shown', '{"base": {"table": "kept"}}')}, q{set_ttl('c', 'd', '1 day')}, q{set_ttl('c', 'd', '1 hour', path_pattern => 'root.site1.**')};
-$original->safe_psql('lake', <<SQL);
+stock($original, 'lake');
+
+# Procedures in flight of every kind, among them a drop that waits for a node that has just got a lease.
+my $drop;
+
+sub begin_drop
+{
+	$original->safe_psql('lake', <<SQL);
 SET ROLE lake_node;
 SELECT * FROM register_node('n', '$incarnation') \\gset
 SELECT * FROM activate_node(:node_id, '$incarnation', :term, :lease_epoch, :metadata_version);
-SELECT * FROM acquire_leadership('planning', :node_id, '$incarnation');
 -- one that was started twice
 SELECT FROM register_node('m', gen_random_uuid());
 SELECT FROM register_node('m', gen_random_uuid());
-RESET ROLE;
 SQL
-my $drop = $original->safe_psql('lake', "SELECT drop_table('c', 'd', 'dropped', request_id => '$request')");
-poll('the drop waits for the node',
-	sub { $original->safe_psql('lake', "SELECT wait_version IS NOT NULL FROM procedure_status($drop)") eq 't' });
+	$drop = $original->safe_psql('lake', "SELECT drop_table('c', 'd', 'dropped', request_id => '$request')");
+	return poll('the drop waits for the node',
+		sub { $original->safe_psql('lake', "SELECT wait_version IS NOT NULL FROM procedure_status($drop)") eq 't' });
+}
+my @flights = board($original, 'lake', \&begin_drop);
 
-# What is managed beside the metadata: a group in a container, listed tables with their runtimes, a process with a task that
-# is done, one that an optimizer works on, and one that waits, a blocker, a session.
+# What is managed beside the metadata: a leader of whom nobody has been told yet, a group in a container, listed tables with their runtimes,
+# a process with a task that is done, one that an optimizer works on, and one that waits, a blocker, a session.
+my $node = $original->safe_psql('lake', "SELECT node_id FROM nodes WHERE node_name = 'n'");
+$original->safe_psql('lake', "SET ROLE lake_node; SELECT acquire_leadership('sweeping', $node, '$incarnation')");
 my ($session, $blocker, $token, $process) = split /\n/, $original->safe_psql('lake', <<'SQL');
 SELECT FROM grant_access('lake_writer', 'writer'), create_optimizer_container('box', 'Box'), create_optimizer_group('g', 'box');
 SELECT FROM create_catalog('e', 'pushed', '{"max-removed-share": "100", "table.self-optimizing.group": "g"}'), report_listing('e', 'web', '[{"name": "clicks"}, {"name": "views"}, {"name": "gone"}]', true);
@@ -111,21 +116,18 @@ SELECT FROM poll_task(:'token', 0) p, ack_task(:'token', 0, p.process_id, p.task
 SQL
 is($original->safe_psql('lake', "SELECT count(*) FROM table_runtimes WHERE group_name = 'g'"), '2', 'the listed tables have runtimes');
 
-# what is gone soon: news, when they have been announced, and markers of patterns, which here are those of no procedure
-$original->safe_psql('lake', <<'SQL');
-INSERT INTO amoro_meta.leadership_news SELECT service, token, 'gain' FROM amoro_meta.leadership ON CONFLICT DO NOTHING;
-INSERT INTO amoro_meta.device_pattern VALUES (-1, -1, 'root.site2.**', 'pre_drop');
-SQL
-
 my $dump = $original->backup_dir . '/lake.dump';
 mkdir $original->backup_dir;
 command_ok([ 'pg_dump', '--format=custom', '--file', $dump, '--dbname', $original->connstr('lake') ], 'dump');
 my $dumped = contents($original, 'lake');
+my $seen = inventory($original, 'lake');
+my $told = documents($original, 'lake');
 my $term = $original->coordinator('lake')->{term};
+# what the original gives after that
+$original->safe_psql('lake', 'SELECT amoro_meta.next_id(), amoro_meta.next_runtime_version() FROM generate_series(1, 1000)');
+my @numbers = numbers($original, 'lake');
 like($dumped, qr/^procedure\|.*\Q$request\E/m, 'the dump has the procedure in flight');
-# those of running nodes are filled by nothing here
-my %filled_elsewhere = map { $_ => 1 } qw(absent_node bucket_service call partition partition_set service_bucket);
-for my $table (grep { !$filled_elsewhere{$_} } split /\n/, $original->safe_psql('lake', <<'SQL'))
+for my $table (split /\n/, $original->safe_psql('lake', <<'SQL'))
 SELECT c.relname FROM pg_extension e, unnest(e.extconfig, e.extcondition) AS r (oid, condition) JOIN pg_class c USING (oid)
 WHERE e.extname = 'amoro_meta' AND r.condition <> 'WHERE false' ORDER BY 1
 SQL
@@ -144,43 +146,46 @@ sub restore
 		[ 'pg_restore', '--exit-on-error', @options, '--dbname', $copy->connstr($database), $dump ], "restore @options");
 }
 
-# As is(), of contents(): a failure shows the lines that differ.
-sub same_contents
-{
-	my ($got, $expected, $name) = @_;
-	my %count;
-	$count{$_}++ for split /\n/, $got;
-	$count{$_}-- for split /\n/, $expected;
-	ok($got eq $expected, $name) or diag(map { sprintf "%s %s\n", $count{$_} > 0 ? 'too much:' : 'missing: ', $_ } grep { $count{$_} } sort keys %count);
-	return;
-}
-
 sub check_copy
 {
 	my ($server, $database, $how) = @_;
 	$server->wait_for_state('not_adopted', $database);
-	same_contents(contents($server, $database), $dumped, "$how: everything is there, and the coordinator leaves it alone");
+	same_text(contents($server, $database), $dumped, "$how: everything is there, and the coordinator leaves it alone");
 	return;
 }
 
-# As docs/operations.md says: no coordinator until the data has been restored that says whose it is.
-$copy->safe_psql('postgres', "CREATE DATABASE $_") for qw(whole parallel sections data_only);
-$copy->configure('amoro_meta.databases' => 'none');
+# What users see of it
+sub look_at_copy
+{
+	my ($server, $database, $how) = @_;
+	same_text(inventory($server, $database), $seen, "$how: everybody sees the same there");
+	same_text(documents($server, $database), $told, "$how: and is told the same of every object");
+	return;
+}
+
+$copy->safe_psql('postgres', "CREATE DATABASE $_") for qw(whole parallel sections plain data_only begun);
 restore('whole');
-restore('parallel', '--jobs=4');
-restore('sections', "--section=$_") for qw(pre-data data post-data);
-$copy->configure('amoro_meta.databases' => undef);
 check_copy($copy, 'whole', 'restore');
+look_at_copy($copy, 'whole', 'restore');
+restore('parallel', '--jobs=4');
 check_copy($copy, 'parallel', 'restore with -j');
+restore('sections', "--section=$_") for qw(pre-data data post-data);
 check_copy($copy, 'sections', 'restore by sections');
-# one that runs has nothing left to tidy up, and its next sweeps are far off
-$copy->safe_psql('data_only', 'CREATE EXTENSION amoro_meta');
-$copy->wait_for_state('running', 'data_only');
-poll('each sweep has run', sub { $copy->safe_psql('data_only', 'SELECT min(runs) > 0 FROM amoro_stat_sweep') eq 't' });
+my $script = $original->backup_dir . '/lake.sql';
+command_ok([ 'pg_restore', '--file', $script, $dump ], 'the dump as plain text');
+command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-o', '/dev/null', '-f', $script, '-d', $copy->connstr('plain') ], 'restore by psql');
+check_copy($copy, 'plain', 'restore of plain text');
+$copy->safe_psql($_, 'CREATE EXTENSION amoro_meta') for qw(data_only begun);
+$copy->wait_for_state('running', $_) for qw(data_only begun);
+# a restore that has just begun, and a catalog that would be explored
+restore('begun', '--data-only', '--table=catalog');
+$copy->wait_for_state('not_adopted', 'begun');
+is($copy->safe_psql('begun', "SELECT count(*), count(rounds) FROM amoro_stat_explorer WHERE catalog_name = 'rest'"), '1|0', 'nobody works on what has come so far');
 restore('data_only', '--data-only');
 check_copy($copy, 'data_only', 'restore of the data under a running coordinator');
+look_at_copy($copy, 'data_only', 'restore of the data under a running coordinator');
 
-same_contents(contents($copy, 'whole', 1), contents($original, 'lake', 1), 'what no dump carries is what CREATE EXTENSION makes');
+same_text(contents($copy, 'whole', 1), contents($original, 'lake', 1), 'what no dump carries is what CREATE EXTENSION makes');
 is($copy->safe_psql('whole', "SELECT has_function_privilege('lake_node', 'register_node(text, uuid, text, text, integer)', 'EXECUTE')"),
 	't', 'access that was granted is restored');
 fails_with($copy, 'whole', "SELECT register_node('n2', gen_random_uuid())", 'AM005', 'adopt_database',
@@ -191,7 +196,7 @@ check_copy($copy, 'whole', 'after a restart');
 
 # Rows speak of roles by name. Where the roles are missing, the tables with such rows are not restored, and the restore says
 # which role it is; once it is there, the data can be restored again.
-my $elsewhere = AmoroCluster->create('elsewhere', extension => 0, conf => "amoro_meta.databases = 'none'\n");
+my $elsewhere = AmoroCluster->create('elsewhere', extension => 0);
 $elsewhere->safe_psql('postgres', "CREATE DATABASE $_") for qw(strange known);
 my ($out, $errors) = ('', '');
 IPC::Run::run([ 'pg_restore', '--dbname', $elsewhere->connstr('strange'), $dump ], '>', \$out, '2>', \$errors);
@@ -202,7 +207,7 @@ my $roles = $original->backup_dir . '/roles.sql';
 command_ok([ 'pg_dumpall', '--roles-only', '--file', $roles, '--dbname', $original->connstr('postgres') ], 'dump of the roles');
 IPC::Run::run([ 'psql', '-X', '-q', '-f', $roles, '-d', $elsewhere->connstr('postgres') ], '>', \$out, '2>', \$errors);
 command_ok([ 'pg_restore', '--exit-on-error', '--dbname', $elsewhere->connstr('known'), $dump ], 'with the roles first all is restored');
-same_contents(contents($elsewhere, 'known'), $dumped, 'and all is there');
+same_text(contents($elsewhere, 'known'), $dumped, 'and all is there');
 $elsewhere->safe_psql('known', 'ALTER ROLE lake_reader RENAME TO lake_viewer');
 is($elsewhere->safe_psql('known', "SELECT revoke_access('lake_viewer', 'reader')"), 't', 'a renamed role is the same to the copy too');
 $elsewhere->stop;
@@ -214,18 +219,16 @@ is($copy->safe_psql('whole', 'SELECT adopt_database()'), 'f', 'once is enough');
 is($copy->safe_psql('whole', "SELECT term > $term FROM amoro_stat_coordinator WHERE datname = 'whole'"), 't', 'in a new term');
 is($copy->safe_psql('whole', "SELECT term >> 32 > $term >> 32 FROM amoro_stat_coordinator WHERE datname = 'whole'"), 't',
 	'as of a later timeline: nodes that saw what the original did after the dump forget it');
-is( $copy->safe_psql('whole', <<SQL), 'WAIT|{(unregistered),m,m,n}', 'it waits for the nodes that were registered, and for those that the dump does not know of');
-SELECT verdict, ARRAY(SELECT unnest(v.waits_for) ORDER BY 1) FROM procedure_status($drop) AS p, broadcast_verdict(p.wait_version) AS v
+is( $copy->safe_psql('whole', <<SQL), 'WAIT|{(unregistered),m,m,n,silent}', 'it waits for the nodes that were registered, and for those that the dump does not know of');
+SELECT verdict, ARRAY(SELECT w FROM unnest(v.waits_for) w WHERE w IN ('(unregistered)', 'm', 'n', 'silent') ORDER BY 1) FROM procedure_status($drop) AS p, broadcast_verdict(p.wait_version) AS v
 SQL
 is($copy->safe_psql('whole', "SELECT drop_table('c', 'd', 'dropped', request_id => '$request')"),
 	$drop, 'the request is known');
-$copy->configure('amoro_meta.debug_clock_offset_ms' => '61s');
+$copy->configure('amoro_meta.debug_clock_offset_ms' => '301s');
 is($copy->safe_psql('whole', "SELECT wait_for_procedure($drop, '30 s')"), 'done', 'its lease over, the drop is done');
-is($copy->safe_psql('whole', "SELECT string_agg(table_name, ' ') FROM tables"), 'kept', 'the other table is there');
-is( $copy->safe_psql('whole', <<'SQL'), 't', 'ids go on where the original was');
-SELECT amoro_meta.next_id() > max(id) FROM (SELECT max(procedure_id) AS id FROM amoro_meta.procedure
-	UNION ALL SELECT max(table_id) FROM amoro_meta.table_metadata UNION ALL SELECT max(node_id) FROM amoro_meta.node) AS ids
-SQL
+is($copy->safe_psql('whole', "SELECT string_agg(table_name, ' ') FROM tables WHERE catalog_name = 'c'"), 'kept', 'the other table is there');
+land($copy, 'whole', 'an adopted copy', @flights);
+go_on_above($copy, 'whole', 'an adopted copy', @numbers);
 is(finish_procedure($copy, 'whole', "create_table('c', 'd', 'new', '$definition')"), 'done', 'and it works');
 fails_with($copy, 'whole', "SELECT acquire_blocker('c', 'd', 'kept', '{OPTIMIZE}')", 'AM101', 'lake_writer', 'the blocker holds');
 cmp_ok($copy->safe_psql('whole', "SELECT blocker_id FROM acquire_blocker('c', 'd', 'kept', '{BATCH_WRITE}')"), '>', $blocker,
@@ -240,17 +243,26 @@ SELECT task_id FROM poll_task('$token', 0);
 SELECT start_process('e', 'web', 'views', 'MINOR', '[{}]') > greatest($process, (SELECT max(process_id) FROM processes));
 SQL
 fails_with($copy, 'whole', "SELECT drop_optimizer_group('g')", 'AM201', 'clicks|table', 'the group is in use');
-same_contents(contents($copy, 'parallel'), $dumped, 'the other copies are still as they were');
+same_text(contents($copy, 'parallel'), $dumped, 'the other copies are still as they were');
 $copy->stop;
 
-# A clone in the same server: the coordinator steps aside for it, and does not follow it.
+# A clone in the same server: the coordinator steps aside for it, and does not follow it; nor does a new name change anything.
 $original->safe_psql('postgres', 'CREATE DATABASE clone TEMPLATE lake');
+same_text(contents($original, 'clone'), contents($original, 'lake'), 'a clone has everything');
+same_text(inventory($original, 'clone'), $seen, 'and everybody sees the same there');
+$original->safe_psql('postgres', 'ALTER DATABASE lake RENAME TO sea');
+poll('the coordinator is back', sub { ($original->coordinator('sea')->{stopped_at} // '') eq 'cycle' });
+same_text(inventory($original, 'sea'), $seen, 'a database that was renamed has everything');
+$original->configure('amoro_meta.debug_stop_at' => undef);
 $original->wait_for_state('not_adopted', 'clone');
-$original->wait_for_state('running', 'lake');
-same_contents(contents($original, 'clone'), $dumped, 'a clone has everything');
-is($original->safe_psql('lake', "SELECT term FROM amoro_stat_coordinator WHERE datname = 'lake'"),
-	$term, 'the original goes on in its term');
 fails_with($original, 'clone', "SELECT register_node('n2', gen_random_uuid())", 'AM005', 'adopt_database', 'the clone is passive');
+is($original->safe_psql('clone', 'SELECT adopt_database()'), 't', 'the clone is adopted');
+my %term = map { $_ => $original->wait_for_state('running', $_)->{term} } qw(clone sea);
+is($term{sea}, $term, 'the original goes on in its term');
+cmp_ok($term{clone} >> 32, '>', $term >> 32, 'the clone on a later timeline');
+$original->configure('amoro_meta.debug_clock_offset_ms' => '301s');
+land($original, $_, $_, @flights) for qw(clone sea);
+go_on_above($original, 'clone', 'the clone', @numbers);
 
 # CREATE EXTENSION does not take over what somebody put there before it.
 my $objects = <<'SQL';

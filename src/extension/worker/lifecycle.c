@@ -3,7 +3,7 @@
  *		Commands of users that make a coordinator come or go.
  *
  * A database with somebody in it can be neither dropped nor renamed, moved or
- * copied, so the coordinator steps aside for such a command. Only for one that its
+ * copied, so the coordinator steps aside for such a command; and for the first rows of a dump that is restored. Only for one that its
  * caller may run: DROP DATABASE is seen after the server's own checks (the object
  * access hook), for the others the checks are repeated here. As long as the
  * transaction lasts it holds a lock that keeps the coordinator from coming back.
@@ -33,6 +33,7 @@
 #include "utils/syscache.h"
 #include "worker/coordinator.h"
 #include "worker/lifecycle.h"
+#include "worker/restore.h"
 
 /* As long as the server itself waits for others to leave a database. */
 #define LEAVE_TIMEOUT_US (5 * 1000 * 1000)
@@ -225,6 +226,17 @@ hold_for_utility(PlannedStmt *planned, const char *query, bool read_only_tree, P
 
 		if (OidIsValid(database))
 			hold_database(database);
+	}
+	else if (IsA(statement, CopyStmt))
+	{
+		Oid			owner = restore_begins((CopyStmt *) statement);
+
+		/* the coordinator comes back when the rows are committed, and with them that they are not its own */
+		if (OidIsValid(owner))
+		{
+			hold_database(MyDatabaseId);
+			restore_disown(owner);
+		}
 	}
 	if (previous_process_utility_hook)
 		previous_process_utility_hook(planned, query, read_only_tree, context, parameters, environment,
