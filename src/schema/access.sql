@@ -51,6 +51,7 @@ DECLARE
 	object record;
 	changed boolean;
 BEGIN
+	PERFORM amoro_meta.timeline_id();	-- refuses on a standby
 	IF grantee IS NULL AND grants THEN
 		RAISE EXCEPTION 'role % does not exist', amoro_meta.shown_text(role_name) USING ERRCODE = 'undefined_object';
 	END IF;

@@ -305,6 +305,7 @@ DECLARE
 	moment timestamptz := clock_timestamp();
 	due bigint[];
 BEGIN
+	PERFORM amoro_meta.timeline_id();	-- refuses on a standby
 	due := ARRAY(SELECT b.blocker_id FROM amoro_meta.blocker b WHERE b.check_at <= moment
 				 ORDER BY b.check_at LIMIT amoro_meta.sweep_batch() FOR UPDATE SKIP LOCKED);
 	PERFORM amoro_meta.end_blockers(due, true);

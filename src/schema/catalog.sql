@@ -38,7 +38,7 @@ CREATE FUNCTION create_catalog(catalog_name text, metastore text DEFAULT 'intern
 DECLARE
 	catalog_id bigint;
 BEGIN
-	PERFORM amoro_meta.check_name('catalog_name', catalog_name);
+	PERFORM amoro_meta.timeline_id(), amoro_meta.check_name('catalog_name', catalog_name);
 	IF metastore IS NULL OR metastore NOT IN ('internal', 'iceberg_rest', 'pushed') THEN
 		RAISE EXCEPTION 'unknown metastore: %', coalesce(quote_literal(left(metastore, 100)), 'null')
 			USING ERRCODE = 'invalid_parameter_value', HINT = 'It is internal, iceberg_rest or pushed.';
@@ -76,7 +76,7 @@ DECLARE
 	old_properties jsonb;
 	new_defaults boolean;
 BEGIN
-	PERFORM amoro_meta.check_name('catalog_name', catalog_name);
+	PERFORM amoro_meta.timeline_id(), amoro_meta.check_name('catalog_name', catalog_name);
 	PERFORM amoro_meta.check_properties('properties', coalesce(properties, '{}')),
 		amoro_meta.check_configuration('storage_config', coalesce(storage_config, '{}')),
 		amoro_meta.check_configuration('auth_config', coalesce(auth_config, '{}'));
@@ -112,7 +112,7 @@ CREATE FUNCTION drop_catalog(catalog_name text) RETURNS void
 DECLARE
 	target record;
 BEGIN
-	PERFORM amoro_meta.check_name('catalog_name', catalog_name);
+	PERFORM amoro_meta.timeline_id(), amoro_meta.check_name('catalog_name', catalog_name);
 	PERFORM amoro_meta.require_read_committed('drop a catalog');
 	-- against create_database, which holds the row FOR KEY SHARE until its transaction ends
 	SELECT c.catalog_id INTO target FROM amoro_meta.catalog c WHERE c.catalog_name = drop_catalog.catalog_name FOR UPDATE;

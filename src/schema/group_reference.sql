@@ -111,7 +111,7 @@ CREATE FUNCTION drop_optimizer_group(group_name text) RETURNS void
 DECLARE
 	reasons text;
 BEGIN
-	PERFORM amoro_meta.check_group_name('group_name', group_name), amoro_meta.require_read_committed('drop an optimizer group');
+	PERFORM amoro_meta.timeline_id(), amoro_meta.check_group_name('group_name', group_name), amoro_meta.require_read_committed('drop an optimizer group');
 	-- against everybody who writes a reference, whose transaction holds the row FOR KEY SHARE: what they wrote is seen below
 	PERFORM FROM amoro_meta.optimizer_group g WHERE g.group_name = drop_optimizer_group.group_name FOR UPDATE;
 	IF NOT FOUND THEN

@@ -154,7 +154,7 @@ $$;
 COMMENT ON FUNCTION acquire_leadership(text, bigint, uuid) IS
 	'makes a node the leader of a service if nobody else leads it or may still believe so. leader: the node leads from the commit on, until its lease of that '
 	'term and lease_epoch ends; token grows with every tenure. Else: who leads, why the node does not, and when to ask again at the latest. '
-	'Asked again by its leader: the same token. A node that asks has stopped whatever it led in an older lease. Errors: as node_heartbeat; 22004, 22023 bad name, 40001';
+	'Asked again by its leader: the same token. A node that asks has stopped whatever it led in an older lease. Errors: as node_heartbeat, 25006 among them; 22004, 22023 bad name, 40001';
 REVOKE ALL ON FUNCTION acquire_leadership(text, bigint, uuid) FROM PUBLIC;
 
 CREATE FUNCTION release_leadership(service text, node_id bigint, incarnation uuid, token bigint) RETURNS boolean
@@ -177,7 +177,7 @@ END;
 $$;
 COMMENT ON FUNCTION release_leadership(text, bigint, uuid, bigint) IS
 	'a leader that has stopped to lead says so, and another may lead at once; false when that tenure was over. Waits for transactions that have asserted it. '
-	'Errors: as node_heartbeat; 22004, 22023 bad name, 40001';
+	'Errors: as node_heartbeat, 25006 among them; 22004, 22023 bad name, 40001';
 REVOKE ALL ON FUNCTION release_leadership(text, bigint, uuid, bigint) FROM PUBLIC;
 
 CREATE FUNCTION amoro_meta.raise_no_leader(message text, service text) RETURNS void

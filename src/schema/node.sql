@@ -224,7 +224,7 @@ CREATE FUNCTION node_heartbeat_text(node_id bigint, incarnation uuid, term bigin
 COMMENT ON FUNCTION node_heartbeat_text(bigint, uuid, bigint, bigint, bigint, interval, text, boolean) IS
 	'as node_heartbeat, the answer being one value, the text form of node_grant: the cheapest heartbeat there is. with_changes: the changes after '
 	'applied_version up to the metadata version of the answer follow, a line each, with the columns of metadata_changes in the text format of COPY; '
-	'none when they are not at hand: then ask metadata_changes. Errors as node_heartbeat';
+	'none when they are not at hand: then ask metadata_changes. Errors as node_heartbeat, 25006 among them';
 REVOKE ALL ON FUNCTION node_heartbeat_text(bigint, uuid, bigint, bigint, bigint, interval, text, boolean) FROM PUBLIC;
 
 CREATE FUNCTION activate_node(node_id bigint, incarnation uuid, term bigint, lease_epoch bigint, loaded_version bigint)
@@ -232,14 +232,14 @@ CREATE FUNCTION activate_node(node_id bigint, incarnation uuid, term bigint, lea
 	LANGUAGE c VOLATILE PARALLEL UNSAFE
 	AS 'MODULE_PATHNAME', 'amoro_meta_activate_node';
 COMMENT ON FUNCTION activate_node(bigint, uuid, bigint, bigint, bigint) IS
-	'gives a node its first lease once it has loaded the metadata at the current version; else answers behind or reload. Errors as node_heartbeat';
+	'gives a node its first lease once it has loaded the metadata at the current version; else answers behind or reload. Errors as node_heartbeat, 25006 among them';
 REVOKE ALL ON FUNCTION activate_node(bigint, uuid, bigint, bigint, bigint) FROM PUBLIC;
 
 CREATE FUNCTION release_node(node_id bigint, incarnation uuid) RETURNS boolean
 	LANGUAGE c VOLATILE PARALLEL UNSAFE
 	AS 'MODULE_PATHNAME', 'amoro_meta_release_node';
 COMMENT ON FUNCTION release_node(bigint, uuid) IS
-	'ends the lease of a node that has stopped serving, so that no change waits for it; false when it was released before. Errors as node_heartbeat';
+	'ends the lease of a node that has stopped serving, so that no change waits for it; false when it was released before. Errors as node_heartbeat, 25006 among them';
 REVOKE ALL ON FUNCTION release_node(bigint, uuid) FROM PUBLIC;
 
 CREATE FUNCTION amoro_meta.node_slots(committed_version bigint, OUT node_id bigint, OUT incarnation uuid, OUT is_current boolean,

@@ -76,7 +76,7 @@ DECLARE
 	optimizer_group amoro_meta.optimizer_group;
 	heartbeat_timeout interval := amoro_meta.duration_setting('optimizer_heartbeat_timeout');
 BEGIN
-	PERFORM amoro_meta.check_name('group_name', group_name), amoro_meta.check_configuration('properties', properties),
+	PERFORM amoro_meta.timeline_id(), amoro_meta.check_name('group_name', group_name), amoro_meta.check_configuration('properties', properties),
 		amoro_meta.check_properties('properties', properties), amoro_meta.check_name('container_name', coalesce(container_name, '-')),
 		amoro_meta.check_name('resource_id', coalesce(resource_id, '-'));
 	PERFORM amoro_meta.check_not_null('thread_count and memory_mb', num_nulls(thread_count, memory_mb) = 0);

@@ -193,7 +193,7 @@ CREATE FUNCTION create_optimizer_container(container_name text, implementation t
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 BEGIN
-	PERFORM amoro_meta.check_group_name('container_name', container_name), amoro_meta.check_name('implementation', implementation),
+	PERFORM amoro_meta.timeline_id(), amoro_meta.check_group_name('container_name', container_name), amoro_meta.check_name('implementation', implementation),
 		amoro_meta.check_configuration('properties', properties), amoro_meta.check_properties('properties', properties);
 	INSERT INTO amoro_meta.optimizer_container
 		SELECT create_optimizer_container.container_name, create_optimizer_container.implementation,
@@ -215,7 +215,7 @@ CREATE FUNCTION alter_optimizer_container(container_name text, implementation te
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 BEGIN
-	PERFORM amoro_meta.check_group_name('container_name', container_name),
+	PERFORM amoro_meta.timeline_id(), amoro_meta.check_group_name('container_name', container_name),
 		amoro_meta.check_name('implementation', coalesce(implementation, 'unchanged')),
 		amoro_meta.check_properties('properties', coalesce(properties, '{}')),
 		amoro_meta.check_configuration('properties', coalesce(properties, '{}'));
@@ -242,7 +242,7 @@ CREATE FUNCTION drop_optimizer_container(container_name text) RETURNS void
 DECLARE
 	users text;
 BEGIN
-	PERFORM amoro_meta.check_group_name('container_name', container_name), amoro_meta.require_read_committed('drop a container');
+	PERFORM amoro_meta.timeline_id(), amoro_meta.check_group_name('container_name', container_name), amoro_meta.require_read_committed('drop a container');
 	IF container_name = 'external' THEN
 		RAISE EXCEPTION 'optimizer container "external" is built in' USING ERRCODE = 'invalid_parameter_value';
 	END IF;
@@ -272,7 +272,7 @@ CREATE FUNCTION create_optimizer_group(group_name text, container_name text DEFA
 DECLARE
 	container text := coalesce(container_name, 'external');
 BEGIN
-	PERFORM amoro_meta.check_group_name('group_name', group_name), amoro_meta.check_group_name('container_name', container),
+	PERFORM amoro_meta.timeline_id(), amoro_meta.check_group_name('group_name', group_name), amoro_meta.check_group_name('container_name', container),
 		amoro_meta.check_group_properties(container, properties), amoro_meta.hold_optimizer_container(container);
 	INSERT INTO amoro_meta.optimizer_group
 		VALUES (create_optimizer_group.group_name, container, create_optimizer_group.properties, clock_timestamp(), amoro_meta.calling_role())
@@ -298,7 +298,7 @@ CREATE FUNCTION alter_optimizer_group(group_name text, container_name text DEFAU
 DECLARE
 	target amoro_meta.optimizer_group;
 BEGIN
-	PERFORM amoro_meta.check_group_name('group_name', group_name),
+	PERFORM amoro_meta.timeline_id(), amoro_meta.check_group_name('group_name', group_name),
 		amoro_meta.check_group_name('container_name', coalesce(container_name, 'external'));
 	SELECT * INTO target FROM amoro_meta.optimizer_group g WHERE g.group_name = alter_optimizer_group.group_name FOR NO KEY UPDATE;
 	IF NOT FOUND THEN

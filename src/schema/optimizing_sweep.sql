@@ -69,6 +69,7 @@ CREATE FUNCTION touch_optimizer(token uuid) RETURNS TABLE (thread_id integer, pr
 DECLARE
 	optimizer amoro_meta.optimizer;
 BEGIN
+	PERFORM amoro_meta.timeline_id();	-- refuses on a standby
 	UPDATE amoro_meta.optimizer o SET touched_at = clock_timestamp()
 		WHERE o.token = touch_optimizer.token AND o.registered_by = amoro_meta.calling_role() AND o.expired_at IS NULL
 		RETURNING o.* INTO optimizer;
@@ -118,7 +119,7 @@ CREATE FUNCTION drain_optimizer(optimizer_id bigint, draining boolean DEFAULT tr
 DECLARE
 	optimizer amoro_meta.optimizer;
 BEGIN
-	PERFORM amoro_meta.check_not_null('draining', draining IS NOT NULL);
+	PERFORM amoro_meta.timeline_id(), amoro_meta.check_not_null('draining', draining IS NOT NULL);	-- refuses on a standby
 	SELECT o.* INTO optimizer FROM amoro_meta.optimizer o WHERE o.optimizer_id = drain_optimizer.optimizer_id AND o.expired_at IS NULL;
 	IF FOUND THEN
 		-- waits for polls that are under way: from then on it is handed out nothing

@@ -290,7 +290,7 @@ CREATE FUNCTION cancel_procedure(procedure_id bigint) RETURNS boolean
 DECLARE
 	target record;
 BEGIN
-	PERFORM amoro_meta.check_not_null('procedure_id', procedure_id IS NOT NULL);
+	PERFORM amoro_meta.timeline_id(), amoro_meta.check_not_null('procedure_id', procedure_id IS NOT NULL);
 	PERFORM amoro_meta.wake_coordinator_at_commit();
 	SELECT p.outcome, p.kind, p.state INTO target FROM amoro_meta.procedure p
 		WHERE p.procedure_id = cancel_procedure.procedure_id FOR NO KEY UPDATE;

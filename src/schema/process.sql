@@ -115,6 +115,7 @@ CREATE FUNCTION amoro_meta.lock_process(process_id bigint) RETURNS amoro_meta.pr
 DECLARE
 	process amoro_meta.process;
 BEGIN
+	PERFORM amoro_meta.timeline_id();	-- refuses on a standby
 	-- the order of locks: the runtime of the table before the process
 	PERFORM FROM amoro_meta.table_runtime r
 		WHERE r.table_id = (SELECT p.table_id FROM amoro_meta.process p WHERE p.process_id = lock_process.process_id)
@@ -192,7 +193,7 @@ DECLARE
 	started_at timestamptz;
 	other record;
 BEGIN
-	PERFORM amoro_meta.check_table_names(catalog_name, database_name, table_name), amoro_meta.check_group_name('process_type', process_type),
+	PERFORM amoro_meta.timeline_id(), amoro_meta.check_table_names(catalog_name, database_name, table_name), amoro_meta.check_group_name('process_type', process_type),
 		amoro_meta.check_tasks(tasks);
 	IF priority IS NULL OR priority NOT BETWEEN -100 AND 100 OR quota <= 0 OR quota = 'NaN' THEN
 		RAISE EXCEPTION 'priority or quota is out of range' USING ERRCODE = 'invalid_parameter_value',
@@ -362,5 +363,5 @@ COMMENT ON PROCEDURE cancel_process_and_wait(bigint, text, interval, text, bigin
 	'cancels a process, asks the leader that runs it where there is one, and waits for what it decides, for at most timeout (and a moment in which the end of that is noticed). answer: '
 	'cancelled; already finished: with its status; unknown; refused: status N (the leader has answered something else than 2xx, and the process goes on); no answer: why (nobody leads, or nobody has answered; '
 	'a leader that has heard of it may still cancel); asked: call N (somebody else asks already, for longer than timeout). call_id, status and body: of the call to the leader. It commits before it waits, so it '
-	'is called by itself, outside of transactions; a wait that is interrupted takes nothing back. Errors: 25001 in a transaction block, and those of cancel_process and call_result';
+	'is called by itself, outside of transactions; a wait that is interrupted takes nothing back. Errors: 25001 in a transaction block, and those of cancel_process and call_result, 25006 among them';
 REVOKE ALL ON PROCEDURE cancel_process_and_wait(bigint, text, interval, text, bigint, integer, text) FROM PUBLIC;

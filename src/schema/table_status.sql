@@ -36,7 +36,7 @@ DECLARE
 	target amoro_meta.table_runtime;
 	new_version bigint;
 BEGIN
-	PERFORM amoro_meta.check_not_null('table_id', table_id IS NOT NULL),
+	PERFORM amoro_meta.timeline_id(), amoro_meta.check_not_null('table_id', table_id IS NOT NULL),
 		amoro_meta.check_not_null('expected_version', expected_version IS NOT NULL),
 		amoro_meta.check_not_null('leader_term', leader_term IS NOT NULL),
 		amoro_meta.check_configuration('state', coalesce(state, '{}'));

@@ -162,7 +162,7 @@ DECLARE
 	-- 244 random bits
 	session_id text := replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', '');
 BEGIN
-	PERFORM amoro_meta.check_name('catalog_name', catalog_name), amoro_meta.check_terminal_properties(properties);
+	PERFORM amoro_meta.timeline_id(), amoro_meta.check_name('catalog_name', catalog_name), amoro_meta.check_terminal_properties(properties);
 	IF NOT EXISTS (SELECT FROM amoro_meta.catalog c WHERE c.catalog_name = open_terminal_session.catalog_name) THEN
 		RAISE EXCEPTION 'catalog "%" does not exist', catalog_name USING ERRCODE = 'undefined_object';
 	END IF;
@@ -221,7 +221,7 @@ CREATE FUNCTION close_terminal_session(session_id text) RETURNS boolean
 DECLARE
 	closed_number bigint;
 BEGIN
-	PERFORM amoro_meta.check_not_null('session_id', session_id IS NOT NULL);
+	PERFORM amoro_meta.timeline_id(), amoro_meta.check_not_null('session_id', session_id IS NOT NULL);
 	SELECT s.session_number INTO closed_number FROM amoro_meta.terminal_session s
 		WHERE s.id_digest = amoro_meta.terminal_session_digest(session_id) AND s.opened_by = amoro_meta.calling_role() FOR UPDATE;
 	IF closed_number IS NULL THEN
@@ -241,7 +241,7 @@ CREATE FUNCTION end_terminal_session(session_number bigint) RETURNS boolean
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 BEGIN
-	PERFORM amoro_meta.check_not_null('session_number', session_number IS NOT NULL);
+	PERFORM amoro_meta.timeline_id(), amoro_meta.check_not_null('session_number', session_number IS NOT NULL);
 	PERFORM FROM amoro_meta.terminal_session s WHERE s.session_number = end_terminal_session.session_number FOR UPDATE;
 	IF NOT FOUND THEN
 		RETURN false;

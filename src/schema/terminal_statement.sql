@@ -176,7 +176,7 @@ DECLARE
 	stopped boolean := false;
 	for_engine bigint := 0;
 BEGIN
-	PERFORM amoro_meta.check_terminal_script(statement);
+	PERFORM amoro_meta.timeline_id(), amoro_meta.check_terminal_script(statement);
 	session := amoro_meta.lock_terminal_session(session_id);
 	FOR found IN SELECT s.* FROM amoro_meta.terminal_statements(statement,
 		coalesce(session.properties->>'terminal.backslash-escapes', 'true') <> 'false') s LOOP
@@ -235,7 +235,7 @@ DECLARE
 	reported_at timestamptz;
 	going_on boolean;
 BEGIN
-	PERFORM amoro_meta.check_statement_report(statement_id, state);
+	PERFORM amoro_meta.timeline_id(), amoro_meta.check_statement_report(statement_id, state);
 	session := amoro_meta.lock_terminal_session(session_id);
 	reported_at := clock_timestamp();
 	UPDATE amoro_meta.terminal_session s SET last_used_at = reported_at WHERE s.session_number = session.session_number;

@@ -8,6 +8,7 @@ DECLARE
 	expired_number bigint;
 	expired bigint := 0;
 BEGIN
+	PERFORM amoro_meta.timeline_id();	-- refuses on a standby
 	-- the clock was set back: what was used "later" counts as used now, and expires in due time
 	UPDATE amoro_meta.terminal_session s SET last_used_at = clock_timestamp()
 		WHERE s.session_number IN (SELECT f.session_number FROM amoro_meta.terminal_session f

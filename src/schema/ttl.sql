@@ -127,7 +127,7 @@ CREATE FUNCTION unset_ttl(catalog_name text, database_name text, table_name text
 	SELECT amoro_meta.submit_ttl('unset_ttl', catalog_name, database_name, table_name, path_pattern, NULL, request_id, timeout)
 	$$;
 COMMENT ON FUNCTION unset_ttl(text, text, text, text, uuid, interval) IS
-	'submits that a time to live is taken away, if there is one: what had it inherits again. Arguments and errors are those of set_ttl';
+	'submits that a time to live is taken away, if there is one: what had it inherits again. Arguments and errors are those of set_ttl, 25006 among them';
 REVOKE ALL ON FUNCTION unset_ttl(text, text, text, text, uuid, interval) FROM PUBLIC;
 
 CREATE FUNCTION effective_ttl(catalog_name text, database_name text, table_name text DEFAULT NULL, device_path text DEFAULT NULL)

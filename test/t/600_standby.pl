@@ -1,7 +1,11 @@
-# A hot standby: nothing runs there, what would write is refused; promoted, it takes over what was in flight (H01, H02, H09).
+# A hot standby: nothing runs there, everything can be read, what would write is refused; promoted, it takes over what was in
+# flight, and nothing is missing (H01, H02, H09).
 use strict;
 use warnings;
 use AmoroCluster qw(poll);
+use AmoroFlight qw(board land);
+use AmoroFunction qw(functions outcomes);
+use AmoroInventory qw(stock inventory documents numbers go_on_above same_text);
 use AmoroNode;
 use AmoroReplica;
 use PostgreSQL::Test::Utils;
@@ -13,35 +17,6 @@ my $primary = create_primary('primary', tables => [ 'dropped', 'cancelled', 'kep
 my $standby = create_standby($primary, 'standby');
 my $position = $standby->log_position;
 
-# H01: every function of the API: 25006 where it would write or answer for the metadata, never an internal error
-my $incarnation = '11111111-1111-4111-8111-111111111111';
-my %refused = (
-	create_catalog => "'x'", alter_catalog => "'c', '{}'", drop_catalog => "'c'",
-	create_database => "'c', 'x'", drop_database => "'c', 'd'",
-	create_table => q{'c', 'd', 'x', '{"format": "iceberg", "columns": [{"name": "id", "type": "long"}]}'},
-	alter_table => q{'c', 'd', 'kept', '{}'}, rename_table => "'c', 'd', 'kept', 'd', 'x'", drop_table => "'c', 'd', 'kept'",
-	cancel_procedure => '1', remove_node => "'n'", register_node => "'n', '$incarnation'",
-	node_heartbeat => "1, '$incarnation', 1, 1, 1", node_heartbeat_text => "1, '$incarnation', 1, 1, 1",
-	activate_node => "1, '$incarnation', 1, 1, 1", release_node => "1, '$incarnation'",
-	metadata_lookup => "'table', 'c', 'd', 'kept'", adopt_database => '', grant_access => "'pg_monitor', 'reader'",
-	revoke_access => "'pg_monitor', 'reader'");
-my $functions = $standby->safe_psql('postgres', <<'SQL');
-SELECT p.proname, array_to_string(ARRAY(SELECT 'null::' || format_type(t, NULL) FROM unnest(p.proargtypes) AS t), ', ')
-FROM pg_depend d JOIN pg_proc p ON p.oid = d.objid AND d.classid = 'pg_proc'::regclass JOIN pg_extension e ON e.oid = d.refobjid
-WHERE d.deptype = 'e' AND e.extname = 'amoro_meta' AND p.pronamespace = e.extnamespace ORDER BY 1
-SQL
-my $checked = 0;
-for (split /\n/, $functions)
-{
-	my ($name, $nulls) = split /\|/, $_, 2;
-	my ($code, $error) = $standby->outcome(sprintf 'SELECT %s(%s)', $name, $refused{$name} // $nulls);
-	unlike($code, qr/^(XX|08|57)/, "$name on a standby: no internal error");
-	next unless exists $refused{$name};
-	$checked++;
-	is($code, '25006', "$name is refused on a standby");
-	like($error, qr/HINT:.*primary|read-only|recovery/i, "$name: the error says where to go");
-}
-cmp_ok($checked, '>=', 15, 'the functions that are known to write are there');
 is($standby->safe_psql('postgres', q{SELECT string_agg(table_name, ' ' ORDER BY table_name) FROM tables}), 'cancelled dropped kept',
 	'the views can be read there');
 
@@ -94,4 +69,62 @@ $paused->signal('CONT');
 is($paused->lookup('c', 'd', 'dropped')->{status}, 503, 'the paused node wakes up fenced');
 $lost->wait_for_serving(15);
 pass('the node that knew the standby alone serves, now that it is the primary');
+$_->stop for $node, $paused, $lost;
+
+# From here on one of everything, and procedures of every kind in flight, under leases that outlast the test.
+my $first = $standby;
+$first->append_conf('postgresql.conf', AmoroInventory::settings());
+$first->reload;
+poll('the long lease is in force', sub { $first->coordinator->{lease_ms} == 300_000 });
+$first->safe_psql('postgres', AmoroInventory::roles());
+$first->backup('base', backup_options => [ '--checkpoint', 'fast' ]);
+my $second = create_standby($first, 'second');
+my $session = stock($first, 'postgres');
+my @flights = board($first, 'postgres');
+my $follower = AmoroNode->start(name => 'follower', conninfo => conninfo_of($first, $second));
+$follower->wait_for_serving;
+$first->wait_for_catchup($second, 'replay');
+my $seen = inventory($first, 'postgres');
+same_text(inventory($second, 'postgres'), $seen, 'all there is can be read on a standby');
+is(($second->outcome(join '', map { "SELECT count(*) FROM $_;\n" } AmoroInventory::of_the_server()))[0], '00000', 'and what it knows of itself');
+
+# Every function of the API: 25006 where it writes or answers for the metadata, and its comment says so; else what the primary says.
+my %refuses = functions($first, 'postgres');
+my %here = outcomes($first, 'postgres', $session, grep { !/_and_wait$/ } keys %refuses);
+my %there = outcomes($second, 'postgres', $session, keys %refuses);
+sub names { my ($code) = @_; return join ' ', grep { local $_ = $_; $code->() } sort keys %refuses }
+is(names(sub { $here{$_} && $here{$_}{code} ne '00000' }), 'import_ams', 'each function has arguments here with which it works on the primary');
+is(names(sub { $refuses{$_} eq 't' && $there{$_}{code} ne '25006' }), '', 'what is to be refused on a standby with 25006 is');
+is(names(sub { $refuses{$_} ne 't' && $there{$_}{code} eq '25006' }), '', 'what is refused says so in its comment');
+is(names(sub { $there{$_}{code} eq '25006' && $there{$_}{error} !~ /HINT:.*primary/ }), '', 'and says where to go');
+is(names(sub { $here{$_} && $there{$_}{code} ne '25006' && $there{$_}{result} ne $here{$_}{result} }), '', 'what is not refused gives the same answer');
+same_text(inventory($second, 'postgres'), $seen, 'nothing has changed');
+
+my @numbers = numbers($first, 'postgres');
+$first->stop('immediate');
+$second->append_conf('postgresql.conf', "amoro_meta.debug_stop_at = 'cycle'\n");
+$second->reload;
+$second->promote;
+poll('the coordinator is about to begin', sub { ($second->coordinator->{stopped_at} // '') eq 'cycle' });
+same_text(inventory($second, 'postgres'), $seen, 'nothing is missing after the promotion');
+$second->append_conf('postgresql.conf', "amoro_meta.debug_stop_at = ''\n");
+$second->reload;
+my $reign = $second->wait_for_state('running')->{term};
+$follower->wait_until('is in the new term', sub { $follower->status->{term} == $reign });
+$second->configure('amoro_meta.debug_clock_offset_ms' => '301s');
+land($second, 'postgres', 'promoted', @flights);
+go_on_above($second, 'postgres', 'promoted', @numbers);
+
+# The node has all of it as it is now
+my %path = (table => 'tables', device => 'devices', authority => 'users', bucket => 'buckets', partition => 'partitions');
+my @wrong;
+for (split /\n/, documents($second, 'postgres'))
+{
+	my ($kind, $catalog, $database, $object, $found, $state, $id, $version, $document) = split /\|/, $_, 9;
+	next if !$path{$kind};
+	my $path = AmoroNode::table_path(grep { $_ ne '' } $catalog, $database, $object) =~ s/tables/$path{$kind}/r;
+	push @wrong, $path if $follower->wait_until("answers $path", sub { my $answer = $follower->get($path); $answer->{status} != 503 && $answer })->{body} ne $document;
+}
+is(join("\n", @wrong), '', 'the node that follows serves all of it');
+unlike($_->log_text, qr/PANIC|TRAP|terminated by signal/, 'nothing crashed') for $first, $second;
 done_testing();
