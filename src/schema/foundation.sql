@@ -21,12 +21,19 @@ COMMENT ON FUNCTION amoro_meta.timeline_id() IS
 REVOKE ALL ON FUNCTION amoro_meta.timeline_id() FROM PUBLIC;
 
 -- An asynchronous failover may lose the newest sequence values, as a restored dump does; the timeline in the high bits
--- keeps ids apart, and counts on where a copy is adopted.
+-- keeps ids apart, and counts on where a copy is adopted. Before that a server on an earlier timeline than its data (after
+-- pg_upgrade, say) goes on in that of the data: there are things that go by the order of their ids.
+-- (PL/pgSQL keeps its plan, SQL does not.)
 CREATE FUNCTION amoro_meta.next_id() RETURNS bigint
-	LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE
+	LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
-	AS $$SELECT ((amoro_meta.timeline_id() - 1 + coalesce((SELECT i.timeline_offset FROM amoro_meta.identity AS i), 0))::bigint << 40)
-		+ nextval('amoro_meta.id_sequence')$$;
+	AS $$
+BEGIN
+	RETURN ((greatest(amoro_meta.timeline_id() + (SELECT i.timeline_offset FROM amoro_meta.identity AS i), amoro_meta.timeline_id(),
+			(SELECT c.term >> 32 FROM amoro_meta.coordinator AS c)) - 1)::bigint << 40)
+		+ nextval('amoro_meta.id_sequence');
+END;
+$$;
 COMMENT ON FUNCTION amoro_meta.next_id() IS
 	'a number that this database never gave out before, not even on a timeline that was lost in a failover';
 REVOKE ALL ON FUNCTION amoro_meta.next_id() FROM PUBLIC;

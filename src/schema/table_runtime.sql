@@ -41,7 +41,8 @@ CREATE FUNCTION amoro_meta.next_runtime_version() RETURNS bigint
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 BEGIN
-	RETURN ((amoro_meta.timeline_id() - 1 + coalesce((SELECT i.timeline_offset FROM amoro_meta.identity AS i), 0))::bigint << 40)
+	RETURN ((greatest(amoro_meta.timeline_id() + (SELECT i.timeline_offset FROM amoro_meta.identity AS i), amoro_meta.timeline_id(),
+			(SELECT c.term >> 32 FROM amoro_meta.coordinator AS c)) - 1)::bigint << 40)
 		+ nextval('amoro_meta.runtime_version_sequence');
 END;
 $$;
