@@ -213,6 +213,110 @@ test_node_on_a_mute_server(void **state)
 	close(fd);
 }
 
+/* A server that answers as few questions as it takes: where the extension is, and to prepare a statement, but that late. */
+typedef struct SlowServer
+{
+	int			listener;
+	int			prepare;		/* a byte is read from here before the answer to it */
+} SlowServer;
+
+static void
+read_all(int fd, char *bytes, size_t size)
+{
+	while (size > 0)
+	{
+		ssize_t		got = read(fd, bytes, size);
+
+		assert_true(got > 0);
+		bytes += got;
+		size -= (size_t) got;
+	}
+}
+
+static size_t
+read_size(int fd)
+{
+	uint32_t	size;
+
+	read_all(fd, (char *) &size, sizeof(size));
+	assert_in_range(ntohl(size), 4, 4096);
+	return ntohl(size) - 4;
+}
+
+/* Up to a Sync, or what a client begins with. */
+static void
+read_request(int fd, bool startup)
+{
+	char		bytes[4096];
+	char		type = 'S';
+
+	do
+	{
+		if (!startup)
+			read_all(fd, &type, 1);
+		read_all(fd, bytes, read_size(fd));
+	} while (type != 'S');
+}
+
+#define SEND(fd, bytes) assert_int_equal(write(fd, bytes, sizeof(bytes) - 1), sizeof(bytes) - 1)
+
+static void *
+answer_slowly(void *argument)
+{
+	const SlowServer *server = argument;
+	int			fd = accept(server->listener, NULL, NULL);
+	char		byte;
+
+	read_request(fd, true);
+	SEND(fd, "R\0\0\0\10\0\0\0\0" "S\0\0\0\030server_version\00015.0\0" "S\0\0\0\027in_hot_standby\0off\0"
+		 "S\0\0\0\046default_transaction_read_only\0off\0" "S\0\0\0\031client_encoding\0UTF8\0"
+		 "K\0\0\0\014\0\0\0\1\0\0\0\1" "Z\0\0\0\5I");
+	read_request(fd, false);
+	SEND(fd, "1\0\0\0\4" "2\0\0\0\4" "T\0\0\0\126\0\4"
+		 "a\0\0\0\0\0\0\0\0\0\0\31\377\377\377\377\377\377\0\0" "b\0\0\0\0\0\0\0\0\0\0\20\377\377\377\377\377\377\0\0"
+		 "c\0\0\0\0\0\0\0\0\0\0\20\377\377\377\377\377\377\0\0" "d\0\0\0\0\0\0\0\0\0\0\31\377\377\377\377\377\377\0\0"
+		 "D\0\0\0\032\0\4\0\0\0\1x\0\0\0\1t\0\0\0\1f\0\0\0\1x" "C\0\0\0\015SELECT 1\0" "Z\0\0\0\5I");
+	read_request(fd, false);
+	read_all(server->prepare, &byte, 1);
+	SEND(fd, "1\0\0\0\4" "Z\0\0\0\5I");
+	read_request(fd, false);
+	close(fd);
+	return NULL;
+}
+
+/* a campaign that is woken while its statement is being prepared goes on with that */
+static void
+test_wake_while_preparing(void **state)
+{
+	static const NodeRequest lead = {.kind = REQUEST_LEAD, .service = "s", .incarnation = "00000000-0000-0000-0000-000000000000"};
+	char		conninfo[100];
+	char		error[200];
+	int			pipes[2];
+	SlowServer	server;
+	Transport  *transport;
+	NodeTime	deadline = clock_now(&clock_boottime) + 20000000;
+	TransportFailure failure = {"", ""};
+	pthread_t	threads[2];
+
+	assert_int_equal(pipe(pipes), 0);
+	server = (SlowServer) {listen_mute(conninfo, sizeof(conninfo)), pipes[0]};
+	transport = server_transport_create(conninfo, &registration, &clock_boottime, error, sizeof(error));
+	pthread_create(&threads[0], NULL, answer_slowly, &server);
+	assert_int_equal(transport->open(transport, deadline, deadline, &failure), TRANSPORT_DONE);
+	pthread_create(&threads[1], NULL, wake_soon, transport);
+	assert_int_equal(transport->send(transport, &lead, NULL, NULL, deadline, &failure), TRANSPORT_WOKEN);
+	transport->wake_reset(transport);
+	assert_int_equal(write(pipes[1], "", 1), 1);
+	assert_int_equal(transport->send(transport, &lead, NULL, NULL, deadline, &failure), TRANSPORT_DONE);
+	assert_string_equal(failure.message, "");
+	pthread_join(threads[0], NULL);
+	pthread_join(threads[1], NULL);
+	transport->destroy(transport);
+	close(server.listener);
+	close(pipes[0]);
+	close(pipes[1]);
+}
+
 static void
 test_names(void **state)
 {
@@ -235,6 +339,7 @@ main(void)
 		cmocka_unit_test(test_wake),
 		cmocka_unit_test(test_mute_host_does_not_hide_the_next),
 		cmocka_unit_test(test_node_on_a_mute_server),
+		cmocka_unit_test(test_wake_while_preparing),
 		cmocka_unit_test(test_names),
 	};
 

@@ -121,7 +121,7 @@ close_current(Connection *connection)
 	PQfinish(connection->conn);
 	connection->conn = NULL;
 	connection->stage = CONNECTION_CLOSED;
-	connection->prepared = 0;
+	connection->prepared = connection->preparing = 0;
 	connection->hosts_tried = 0;
 }
 

@@ -35,6 +35,7 @@ typedef struct Connection
 	PostgresPollingStatusType polling;
 	char		schema[140];	/* of the extension's functions, quoted, with a dot */
 	uint32_t	prepared;		/* bit i: statement i is prepared on this connection */
+	uint32_t	preparing;		/* the same of a statement that is being prepared, while the answer has not come */
 	bool		pooled;			/* behind a pooler that hands out another server session for every transaction */
 } Connection;
 

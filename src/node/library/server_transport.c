@@ -40,21 +40,26 @@ notice_pooler(Connection *connection, TransportStatus status, const TransportFai
 	return status;
 }
 
+/* Goes on when called again after a wake. */
 static TransportStatus
 prepare(Connection *connection, RequestKind kind, const char *sql, NodeTime deadline, TransportFailure *failure)
 {
+	const uint32_t bit = UINT32_C(1) << kind;
 	PGresult   *result;
 	TransportStatus status;
 
-	if (!PQsendPrepare(connection->conn, server_statement(kind)->name, sql, 0, NULL))
+	if (connection->preparing != bit && !PQsendPrepare(connection->conn, server_statement(kind)->name, sql, 0, NULL))
 	{
 		connection_note_failure(failure, PQerrorMessage(connection->conn));
 		return TRANSPORT_BROKEN;
 	}
+	connection->preparing = bit;
 	status = connection_result(connection, deadline, &result, failure);
 	PQclear(result);
+	if (status == TRANSPORT_DONE || status == TRANSPORT_REFUSED)
+		connection->preparing = 0;
 	if (status == TRANSPORT_DONE)
-		connection->prepared |= UINT32_C(1) << kind;
+		connection->prepared |= bit;
 	return notice_pooler(connection, status, failure);
 }
 

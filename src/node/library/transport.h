@@ -112,7 +112,10 @@ struct Transport
 	void		(*set_aside) (Transport *transport);
 	/* Whether a heartbeat may wait at the server for news. */
 	bool		(*can_wait) (const Transport *transport);
-	/* Sends a request; detail is what the node says of itself (heartbeats), question is for lookups. */
+	/*
+	 * Sends a request; detail is what the node says of itself (heartbeats), question is for lookups. After TRANSPORT_WOKEN it goes on
+	 * when called again with the same.
+	 */
 	TransportStatus (*send) (Transport *transport, const NodeRequest *request, const char *detail,
 							 const LookupQuestion *question, NodeTime deadline, TransportFailure *failure);
 	/* Waits for the answer to it. */
