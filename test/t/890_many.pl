@@ -102,6 +102,30 @@ is($node->get($path, method => 'POST', body => $widest)->{status}, 200, '... is 
 like(http_raw($node->address, "POST $path HTTP/1.1\r\nHost: x\r\nContent-Length: 1100000\r\n\r\n"), qr{^HTTP/1\.1 413 }, 'a larger one is not even read');
 is($node->get('/healthz')->{status}, 200, 'the node serves on');
 
+# A few kilobytes that ask for a few hundred megabytes: a document is in memory once, however often it is in an answer.
+query(<<'SQL');
+INSERT INTO amoro_meta.device (device_id, database_id, device_path, state, definition, version)
+	SELECT amoro_meta.next_id(), database_id, 'root.huge', 'normal', amoro_meta.device_definition(jsonb_build_object('measurements',
+		(SELECT jsonb_agg(jsonb_build_object('name', 'm' || n || repeat('x', 200), 'type', 'INT32')) FROM generate_series(1, 1000) n))), 1
+	FROM amoro_meta.database
+SQL
+my $huge = encode_json($node->get("$path/root.huge")->{json});
+cmp_ok(length $huge, '>', 200_000, 'a large document');
+my $peak = $node->peak_kilobytes;
+my $client = http_connect($node->address);
+my $many = encode_json([ ('root.huge') x 1000 ]);
+syswrite $client, "POST $path HTTP/1.1\r\nHost: x\r\nContent-Length: " . length($many) . "\r\n\r\n$many";
+sysread $client, my $status_line, 12;
+is($status_line, 'HTTP/1.1 200', '... asked for a thousand times is answered');
+cmp_ok($node->peak_kilobytes - $peak, '<', 50_000, '... from the memory that it has');
+close $client;
+is($node->get('/healthz')->{status}, 200, 'the node serves on');
+my $last = JSON::PP->new->canonical->utf8->encode(decode_json($huge)->{measurements}[999]);
+$answer = ask($node, [ 'root.huge', 'root.none', 'root.huge' ]);
+is_deeply([ map { $_->{document} ? JSON::PP->new->canonical->utf8->encode($_->{document}{measurements}[999]) : $_->{state} } @{ $answer->{json}{devices} } ],
+	[ $last, 'absent', $last ], 'and what is large is whole');
+query(q{DELETE FROM amoro_meta.device WHERE device_path = 'root.huge'});
+
 # Listings, page by page.
 my (@listed, $after);
 do

@@ -178,13 +178,16 @@ sub stop
 	return $self->wait_for_exit;
 }
 
-# Kilobytes of memory that the process has resident.
-sub resident_kilobytes
+# Kilobytes of memory that the process has resident, and the most that it ever had.
+sub resident_kilobytes { return $_[0]->_memory('VmRSS') }
+sub peak_kilobytes { return $_[0]->_memory('VmHWM') }
+
+sub _memory
 {
-	my ($self) = @_;
+	my ($self, $what) = @_;
 	open my $file, '<', "/proc/$self->{pid}/status" or die $!;
-	while (<$file>) { return $1 if /^VmRSS:\s+(\d+) kB/ }
-	die 'no VmRSS';
+	while (<$file>) { return $1 if /^$what:\s+(\d+) kB/ }
+	die "no $what";
 }
 
 sub descriptor_count

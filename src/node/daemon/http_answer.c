@@ -125,17 +125,26 @@ http_answer_abandon(h2o_req_t *request)
 }
 
 void
-http_answer_send(h2o_req_t *request, h2o_iovec_t body)
+http_answer_send_pieces(h2o_req_t *request, h2o_iovec_t *pieces, size_t count)
 {
 	static h2o_generator_t generator = {NULL, NULL};
 	bool		head = h2o_memis(request->method.base, request->method.len, H2O_STRLIT("HEAD"));
 	bool		bodiless = request->res.status == 304;
+	size_t		length = 0;
 
+	for (size_t i = 0; i < count; i++)
+		length += pieces[i].len;
 	atomic_fetch_add_explicit(&status_counts[status_index(request->res.status)], 1, memory_order_relaxed);
 	if (!bodiless)
-		request->res.content_length = body.len;
+		request->res.content_length = length;
 	h2o_start_response(request, &generator);
-	h2o_send(request, &body, head || bodiless || body.len == 0 ? 0 : 1, H2O_SEND_STATE_FINAL);
+	h2o_send(request, pieces, head || bodiless || length == 0 ? 0 : count, H2O_SEND_STATE_FINAL);
+}
+
+void
+http_answer_send(h2o_req_t *request, h2o_iovec_t body)
+{
+	http_answer_send_pieces(request, &body, 1);
 }
 
 int

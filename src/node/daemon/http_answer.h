@@ -33,6 +33,8 @@ extern h2o_iovec_t http_answer_begin_json(h2o_req_t *request, int status, json_t
 extern void http_answer_abandon(h2o_req_t *request);
 /* Writes the answer to the socket, now; the body must stay for as long as the request's memory. */
 extern void http_answer_send(h2o_req_t *request, h2o_iovec_t body);
+/* The same of a body that is in several pieces; the array itself is the caller's. */
+extern void http_answer_send_pieces(h2o_req_t *request, h2o_iovec_t *pieces, size_t count);
 
 /* Fills counts with the answers sent so far, returns how many statuses there are (at most size). */
 extern int	http_answer_counts(HttpAnswerCount *counts, int size);

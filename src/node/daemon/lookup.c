@@ -96,9 +96,8 @@ release_entry(void *holder)
 	amoro_entry_release(*(AmoroEntry **) holder);
 }
 
-/* The request's memory, which outlives the write, gives the entry back: the document goes out without being copied. */
-static h2o_iovec_t
-hold_document(h2o_req_t *request, AmoroEntry *entry)
+h2o_iovec_t
+lookup_hold_document(h2o_req_t *request, AmoroEntry *entry)
 {
 	AmoroEntry **holder = h2o_mem_alloc_shared(&request->pool, sizeof(*holder), release_entry);
 	h2o_iovec_t document;
@@ -120,7 +119,7 @@ begin_document(h2o_req_t *request, AmoroEntry *entry)
 {
 	h2o_iovec_t version = http_answer_quoted_number(request, amoro_entry_version(entry));
 	h2o_iovec_t entity_tag = make_entity_tag(request, entry);
-	h2o_iovec_t body = hold_document(request, entry);
+	h2o_iovec_t body = lookup_hold_document(request, entry);
 
 	if (client_has_document(request, entity_tag))
 	{
@@ -167,7 +166,7 @@ begin_answer(h2o_req_t *request, const ObjectQuestion *question, AmoroResult res
 	if (question->max_rows == 0)
 		return begin_document(request, entry);
 	begin_json(request);
-	return hold_document(request, entry);
+	return lookup_hold_document(request, entry);
 }
 
 void

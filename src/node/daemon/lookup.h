@@ -35,4 +35,10 @@ extern void lookup_answer_unavailable(h2o_req_t *request, const char *reason, co
 /* The header of that name, of an answer that was begun. */
 extern void lookup_answer_version(h2o_req_t *request, int64_t metadata_version);
 
+/*
+ * The document of an entry, which the request's memory takes over: that outlives the write, so the document goes out
+ * without being copied.
+ */
+extern h2o_iovec_t lookup_hold_document(h2o_req_t *request, AmoroEntry *entry);
+
 #endif							/* AMORO_LOOKUP_H */

@@ -109,13 +109,20 @@ state_of(AmoroResult result)
 	}
 }
 
-/* {"name":…,"state":…} and, of what was found, "version" and "document". */
+/* What stands before and between the documents, and where in it each of those has its place. */
+typedef struct Frame
+{
+	char	   *text;
+	size_t		length;
+	size_t		documents;		/* how many there are */
+	size_t		places[MOST_NAMES];
+} Frame;
+
+/* {"name":…,"state":…} and, of what was found, "version" and "document", the value of which is left out. */
 static void
-write_lookup(FILE *out, const AmoroLookup *lookup)
+write_lookup(FILE *out, const AmoroLookup *lookup, Frame *frame)
 {
 	json_t	   *name = json_string(lookup->key.object_name);
-	size_t		size;
-	const char *document;
 
 	fputs("{\"name\":", out);
 	json_dumpf(name, out, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
@@ -123,38 +130,65 @@ write_lookup(FILE *out, const AmoroLookup *lookup)
 	fprintf(out, ",\"state\":\"%s\"", state_of(lookup->result));
 	if (lookup->result == AMORO_OK)
 	{
-		document = amoro_entry_document(lookup->entry, &size);
 		fprintf(out, ",\"version\":%lld,\"document\":", (long long) amoro_entry_version(lookup->entry));
-		fwrite(document, 1, size, out);
+		frame->places[frame->documents++] = (size_t) ftell(out);
 	}
 	fputc('}', out);
 }
 
-/* The body, in memory that goes with the request; base is NULL when memory is short. */
-static h2o_iovec_t
-write_body(h2o_req_t *request, const ManyLookups *many)
+/* The text is in memory that goes with the request, and NULL when memory is short. */
+static void
+write_frame(h2o_req_t *request, const ManyLookups *many, Frame *frame)
 {
 	char	   *text = NULL;
 	size_t		length = 0;
-	h2o_iovec_t body = {NULL, 0};
 	FILE	   *out = open_memstream(&text, &length);
 	bool		failed;
 
+	frame->text = NULL;
+	frame->length = frame->documents = 0;
 	if (out == NULL)
-		return body;
+		return;
 	fprintf(out, "{\"%s\":[", many->kind->plural);
 	for (size_t i = 0; i < many->count; i++)
 	{
 		if (i > 0)
 			fputc(',', out);
-		write_lookup(out, &many->lookups[i]);
+		write_lookup(out, &many->lookups[i], frame);
 	}
 	fputs("]}", out);
 	failed = ferror(out) != 0;
 	if (fclose(out) == 0 && !failed)
-		body = h2o_strdup(&request->pool, text, length);
+	{
+		frame->text = h2o_strdup(&request->pool, text, length).base;
+		frame->length = length;
+	}
 	free(text);
-	return body;
+}
+
+/* Sends the frame with the documents in their places. They are not copied: one may be asked for a thousand times. */
+static void
+send_body(h2o_req_t *request, ManyLookups *many, const Frame *frame)
+{
+	h2o_iovec_t pieces[2 * MOST_NAMES + 1];
+	size_t		count = 0;
+	size_t		written = 0;
+
+	for (size_t i = 0; i < many->count; i++)
+	{
+		AmoroLookup *lookup = &many->lookups[i];
+		size_t		place;
+
+		if (lookup->result != AMORO_OK)
+			continue;
+		place = frame->places[count / 2];
+		pieces[count++] = h2o_iovec_init(frame->text + written, place - written);
+		pieces[count++] = lookup_hold_document(request, lookup->entry);
+		lookup->entry = NULL;
+		written = place;
+	}
+	pieces[count++] = h2o_iovec_init(frame->text + written, frame->length - written);
+	http_answer_send_pieces(request, pieces, count);
 }
 
 /*
@@ -197,17 +231,19 @@ static bool
 answer(h2o_req_t *request, ManyLookups *many)
 {
 	HttpServer *server = http_thread_of(request)->server;
-	h2o_iovec_t body = write_body(request, many);
+	Frame		frame;
 	int64_t		version;
-	AmoroResult verdict = check_tickets(server->node, many, &version);
+	AmoroResult verdict;
 
+	write_frame(request, many, &frame);
+	verdict = check_tickets(server->node, many, &version);
 	if (verdict == AMORO_STALE)
 		return false;
 	if (verdict == AMORO_FENCED)
 		lookup_answer_fenced(request);
 	else if (version == INT64_MAX)
 		lookup_answer_unavailable(request, LOOKUP_UNANSWERED, "1");
-	else if (body.base == NULL)
+	else if (frame.text == NULL)
 		refuse(request, 500, "InternalException", "out of memory");
 	else
 	{
@@ -215,7 +251,7 @@ answer(h2o_req_t *request, ManyLookups *many)
 		h2o_add_header(&request->pool, &request->res.headers, H2O_TOKEN_CONTENT_TYPE, NULL, H2O_STRLIT("application/json"));
 		http_answer_header(request, "amoro-node", server->node_name);
 		lookup_answer_version(request, version);
-		http_answer_send(request, body);
+		send_body(request, many, &frame);
 	}
 	return true;
 }
