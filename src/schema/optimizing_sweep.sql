@@ -242,7 +242,7 @@ BEGIN
 		WHERE t.process_id = cancel_tasks.process_id AND t.state = 'PLANNED' AND t.position >=
 			coalesce((SELECT f.position FROM amoro_meta.task_floor f WHERE f.process_id = cancel_tasks.process_id
 					  ORDER BY f.position DESC LIMIT 1), 0)
-		ORDER BY t.position LIMIT task_limit FOR NO KEY UPDATE
+		ORDER BY t.position LIMIT task_limit FOR NO KEY UPDATE NOWAIT
 	),
 	changed AS
 	(
@@ -262,7 +262,8 @@ BEGIN
 END;
 $$;
 COMMENT ON FUNCTION amoro_meta.cancel_tasks(bigint, integer) IS
-	'cancels so many planned tasks of a process that is over, and returns how many it were; once there are none, those that are handed out';
+	'cancels so many planned tasks of a process that is over, and returns how many it were; once there are none, those that are handed out. '
+	'55P03 where a claim is not committed, or (after lock_timeout) a report';
 REVOKE ALL ON FUNCTION amoro_meta.cancel_tasks(bigint, integer) FROM PUBLIC;
 
 CREATE FUNCTION settle_processes() RETURNS bigint
@@ -273,6 +274,7 @@ CREATE FUNCTION settle_processes() RETURNS bigint
 DECLARE
 	target bigint;
 	first bigint;
+	cancelled integer;
 	treated bigint := 0;
 	batch integer := amoro_meta.sweep_batch();
 BEGIN
@@ -297,14 +299,20 @@ BEGIN
 		ORDER BY p.ended_at LIMIT 100 FOR NO KEY UPDATE SKIP LOCKED
 	LOOP
 		EXIT WHEN treated >= batch;
-		-- as much work as so many rows: where as many as are looked at have ended, there may be more, which is said by a full batch
-		treated := treated + batch / 100 + amoro_meta.cancel_tasks(target, batch);
-		IF amoro_meta.first_planned(target) IS NULL THEN
-			PERFORM amoro_meta.cancel_tasks(target, batch);
-			UPDATE amoro_meta.process p
-				SET settled = true, busy_ms = (SELECT coalesce(sum(t.cost_ms), 0) FROM amoro_meta.task t WHERE t.process_id = target)
-				WHERE p.process_id = target;
-		END IF;
+		BEGIN
+			cancelled := amoro_meta.cancel_tasks(target, batch);
+			IF amoro_meta.first_planned(target) IS NULL THEN
+				PERFORM amoro_meta.cancel_tasks(target, batch);
+				UPDATE amoro_meta.process p
+					SET settled = true, busy_ms = (SELECT coalesce(sum(t.cost_ms), 0) FROM amoro_meta.task t WHERE t.process_id = target)
+					WHERE p.process_id = target;
+			END IF;
+			-- as much work as so many rows: where as many as are looked at have ended, there may be more, which is said by a full batch
+			treated := treated + batch / 100 + cancelled;
+		EXCEPTION WHEN lock_not_available THEN
+			-- a claim or a report that is not committed: the next call tries again, and the others are none the worse for it
+			CONTINUE;
+		END;
 	END LOOP;
 	RETURN treated;
 END;
