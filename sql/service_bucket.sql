@@ -3,10 +3,13 @@
 \set VERBOSITY terse
 \set SHOW_CONTEXT never
 SET client_min_messages = warning;
+-- on a busy machine two seconds may pass between two statements; a lease is waited for once
+ALTER SYSTEM SET amoro_meta.metadata_lease_fence_ms = '6s';
+SELECT pg_reload_conf();
 CREATE EXTENSION amoro_meta;
 DO $$
 BEGIN
-	WHILE (SELECT state FROM amoro_stat_coordinator WHERE datname = current_database()) IS DISTINCT FROM 'running'
+	WHILE current_setting('amoro_meta.metadata_lease_fence_ms') <> '6s' OR (SELECT state FROM amoro_stat_coordinator WHERE datname = current_database()) IS DISTINCT FROM 'running'
 			OR NOT EXISTS (SELECT FROM amoro_meta.identity) LOOP
 		PERFORM pg_sleep(0.01);
 	END LOOP;
@@ -348,3 +351,5 @@ SELECT pg_temp.scans($$SELECT * FROM amoro_meta.partition_object WHERE catalog_n
 SELECT count(*), count(DISTINCT object_name) FROM metadata_snapshot_chunk('partition', max_rows => 10000) WHERE object_name IS NOT NULL;
 DROP VIEW shares;
 DROP EXTENSION amoro_meta;
+ALTER SYSTEM RESET amoro_meta.metadata_lease_fence_ms;
+SELECT pg_reload_conf();
