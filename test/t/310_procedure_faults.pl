@@ -44,6 +44,25 @@ run_through("create_database('lake', 'd')");
 run_through("create_table('lake', 'd', '$_', $definition)") for 't', 'u', 'v';
 my $pid = coordinator_pid();
 
+# Steps that take longer than the coordinator goes on with procedures at a time: those that were submitted later have their turn as well.
+{
+	query(<<'SQL');
+INSERT INTO amoro_meta.device (device_id, database_id, device_path, state, definition, version)
+	SELECT amoro_meta.next_id(), database_id, 'root.slow.t' || n, 'normal',
+		amoro_meta.device_definition('{"measurements": [{"name": "speed", "type": "INT32"}]}'), 1
+	FROM amoro_meta.database, generate_series(1, 16000) n
+SQL
+	query(q{CREATE FUNCTION public.wait_a_moment() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.6); RETURN NULL; END'});
+	query('CREATE TRIGGER slow AFTER DELETE ON amoro_meta.device FOR EACH STATEMENT EXECUTE FUNCTION public.wait_a_moment()');
+	my $slow = query("SELECT drop_devices('lake', 'd', 'root.slow.**')");
+	my $later = query("SELECT create_table('lake', 'd', 'later', $definition)");
+	is(wait_for_end($server, $_), 'done', 'long steps: a procedure ends') for $later, $slow;
+	is(query("SELECT l.ended_at < s.ended_at FROM procedures l, procedures s WHERE (l.procedure_id, s.procedure_id) = ($later, $slow)"), 't',
+		'a procedure of short steps does not wait for the end of one of long steps that was submitted before it');
+	query('DROP FUNCTION public.wait_a_moment CASCADE');
+	run_through("drop_table('lake', 'd', 'later')");
+}
+
 # P03: a node is alive and does not apply; the drop fails. The table is as before, and can be dropped again.
 {
 	activate_node($server, 'stuck');

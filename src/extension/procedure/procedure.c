@@ -147,19 +147,37 @@ announce(int64 steps, bool ended)
 		ConditionVariableBroadcast(&AmoroShared->procedure_ended);
 }
 
-/* Makes one step of each that is due; returns how many got on. */
+/* The place of the first that was submitted after a procedure; any place when there is none. */
+static int
+place_behind(const DueProcedures *due, int64 procedure_id)
+{
+	int			place = 0;
+
+	while (place < due->count && due->ids[place] <= procedure_id)
+		place++;
+	return place;
+}
+
+/*
+ * Makes one step of each that is due; returns how many got on. A pass that runs out of time is gone on with by the next
+ * one: long steps of the first must not keep the others from their turn.
+ */
 static int
 run_pass(DueProcedures *due, LeaseTime stop_at)
 {
+	static int64 stopped_at = 0;
+	int			first = place_behind(due, stopped_at);
 	int			progress = 0;
 	bool		ended = false;
 
+	stopped_at = 0;
 	for (int i = 0; i < due->count; i++)
 	{
+		int64		procedure_id = due->ids[(first + i) % due->count];
 		LeaseTime	moment = 0;
 
 		CHECK_FOR_INTERRUPTS();
-		switch (procedure_step_run(due->ids[i], due->frontier, &moment))
+		switch (procedure_step_run(procedure_id, due->frontier, &moment))
 		{
 			case STEP_ENDED:
 				ended = true;
@@ -173,6 +191,7 @@ run_pass(DueProcedures *due, LeaseTime stop_at)
 		earlier(&due->next_moment, moment);
 		if (lease_clock_now() >= stop_at)
 		{
+			stopped_at = procedure_id;
 			due->next_moment = lease_clock_now();
 			break;
 		}
