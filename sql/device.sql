@@ -105,6 +105,21 @@ CALL pg_temp.run($$create_devices('lake', 'db', (SELECT jsonb_agg(jsonb_build_ob
 SELECT count(*), count(DISTINCT d.definition), count(*) FILTER (WHERE (c.document::json->'measurements')::text <> (d.definition->'measurements')::text) AS wrong
 FROM metadata_snapshot_chunk('device', max_rows => 10000) c JOIN devices d ON d.device_path = c.object_name WHERE d.device_path ~ 'many';
 
+-- what a submission costs does not grow with the devices that others create meanwhile
+BEGIN;
+CREATE FUNCTION pg_temp.time_to_claim(procedure_id bigint) RETURNS interval LANGUAGE plpgsql AS $$
+DECLARE
+	began timestamptz := clock_timestamp();
+BEGIN
+	PERFORM amoro_meta.claim_devices(procedure_id, 'lake', 'db', ARRAY(SELECT format('root.p%s.t%s', procedure_id, n) FROM generate_series(1, 1000) n));
+	RETURN clock_timestamp() - began;
+END;
+$$;
+SELECT pg_temp.time_to_claim(-1) AS alone \gset
+INSERT INTO amoro_meta.procedure_claim SELECT 'device', 'lake', 'db', 'root.other.t' || n, -2 FROM generate_series(1, 40000) n;
+SELECT pg_temp.time_to_claim(-3) < 5 * interval :'alone' + interval '1 s' AS grows_not;
+ROLLBACK;
+
 -- a database with devices in it
 SELECT pg_temp.attempt($$SELECT drop_database('lake', 'db')$$) ~ '^2BP01 .* It has the device "root.';
 CALL pg_temp.run($$drop_database('lake', 'db', cascade => true)$$);

@@ -87,12 +87,20 @@ BEGIN
 	-- always in the same order: two that want the same names do not wait for each other
 	PERFORM amoro_meta.claim_name(procedure_id, CASE WHEN p.path LIKE '%*%' THEN 'device pattern' ELSE 'device' END, catalog_name,
 		database_name, p.path) FROM (SELECT u.path FROM unnest(paths) u (path) ORDER BY u.path COLLATE "C") p;
-	SELECT q.procedure_id, p.path INTO other FROM unnest(paths) p (path) JOIN amoro_meta.procedure_claim q
-		ON (q.object_kind = 'device pattern' OR (q.object_kind = 'device' AND p.path LIKE '%*%'))
-		AND q.catalog_name = claim_devices.catalog_name AND q.database_name = claim_devices.database_name
-		AND q.procedure_id <> claim_devices.procedure_id AND amoro_meta.device_paths_overlap(q.object_name, p.path)
+	-- a path is held against the patterns only, of which there are few: there may be as many claims of paths as there are devices
+	SELECT q.procedure_id, p.path INTO other FROM amoro_meta.procedure_claim q JOIN unnest(paths) p (path)
+		ON amoro_meta.device_paths_overlap(q.object_name, p.path)
+		WHERE q.object_kind = 'device pattern' AND q.catalog_name = claim_devices.catalog_name AND q.database_name = claim_devices.database_name
+			AND q.procedure_id <> claim_devices.procedure_id
 		LIMIT 1;
-	IF FOUND THEN
+	IF NOT FOUND AND array_to_string(paths, ' ') LIKE '%*%' THEN
+		SELECT q.procedure_id, p.path INTO other FROM unnest(paths) p (path) JOIN amoro_meta.procedure_claim q
+			ON amoro_meta.device_paths_overlap(q.object_name, p.path)
+			WHERE p.path LIKE '%*%' AND q.object_kind = 'device' AND q.catalog_name = claim_devices.catalog_name
+				AND q.database_name = claim_devices.database_name AND q.procedure_id <> claim_devices.procedure_id
+			LIMIT 1;
+	END IF;
+	IF other.procedure_id IS NOT NULL THEN
 		PERFORM amoro_meta.raise_in_transition('device', amoro_meta.quoted_name(catalog_name, database_name, other.path), other.procedure_id);
 	END IF;
 END;
