@@ -102,6 +102,13 @@ SELECT 'moves too much', w.w, taken.count, least_count FROM world w
 SELECT 'moves', count(*) > 100 FROM before b JOIN world w USING (w) WHERE w.replica_count = 1 AND w.move AND b.node <= w.receiving
 	AND NOT EXISTS (SELECT FROM after a WHERE (b.w, b.slot, b.node) = (a.w, a.slot, a.node));
 
+-- as many slots and places as there can be, on twice as many nodes as before: a plan that looked at all of them for each move would take minutes
+SET statement_timeout = '20s';
+SELECT count(*), min(cardinality(p.node_ids)), max(cardinality(p.node_ids)) FROM
+	(SELECT array_agg(place / 16) AS slots, array_agg(((place / 16 * 7 + place % 16) % 500 + 1)::bigint) AS nodes FROM generate_series(0, 159999) place) c,
+	amoro_meta.planned_assignment(10000, 16, c.slots, c.nodes, '{}', ARRAY(SELECT generate_series(1, 1000)::bigint), '{}', true) p;
+RESET statement_timeout;
+
 -- the slot of a name is what anybody can compute: sha256("root.site1.turbine7") begins with these four bytes
 SELECT left(encode(sha256('root.site1.turbine7'), 'hex'), 8), amoro_meta.slot_of_name('root.site1.turbine7', 1000),
 	('x' || left(encode(sha256('root.site1.turbine7'), 'hex'), 8))::bit(32)::bigint % 1000;

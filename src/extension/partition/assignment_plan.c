@@ -59,6 +59,49 @@ assignment_plan_create(int slot_count, int replica_count, PlanNode *nodes, int n
 	return plan;
 }
 
+/* Where in the slots of a node a slot stands, or would stand. */
+static int
+position_of(const PlanNode *node, int slot)
+{
+	int			low = 0;
+	int			high = node->load;
+
+	while (low < high)
+	{
+		int			middle = low + (high - low) / 2;
+
+		if (node->slots[middle] < slot)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static void
+add_slot(PlanNode *node, int slot)
+{
+	int			position = position_of(node, slot);
+
+	if (node->load == node->room)
+	{
+		node->room = Max(16, 2 * node->room);
+		node->slots = node->slots == NULL ? palloc_array(int, node->room) : repalloc_array(node->slots, int, node->room);
+	}
+	memmove(&node->slots[position + 1], &node->slots[position], sizeof(int) * (node->load - position));
+	node->slots[position] = slot;
+	node->load++;
+}
+
+static void
+remove_slot(PlanNode *node, int slot)
+{
+	int			position = position_of(node, slot);
+
+	node->load--;
+	memmove(&node->slots[position], &node->slots[position + 1], sizeof(int) * (node->load - position));
+}
+
 /* See assignment_plan.h. */
 void
 assignment_plan_place(AssignmentPlan *plan, int slot, int64 node_id)
@@ -72,7 +115,7 @@ assignment_plan_place(AssignmentPlan *plan, int slot, int64 node_id)
 		if (places[i].node != -1)
 			continue;
 		places[i].node = node - plan->nodes;
-		node->load++;
+		add_slot(node, slot);
 		return;
 	}
 	plan->changed[slot] = true;
@@ -113,9 +156,9 @@ find_extreme(const AssignmentPlan *plan, int without_slot, bool most, const bool
 		PlanNode   *node = &plan->nodes[i];
 
 		if (!node->receives || (passed_over != NULL && passed_over[i]) ||
-			(without_slot != -1 && has_slot(plan, without_slot, i)))
+			(found != -1 && (most ? node->load <= plan->nodes[found].load : node->load >= plan->nodes[found].load)))
 			continue;
-		if (found == -1 || (most ? node->load > plan->nodes[found].load : node->load < plan->nodes[found].load))
+		if (without_slot == -1 || !has_slot(plan, without_slot, i))
 			found = i;
 	}
 	return found;
@@ -125,8 +168,8 @@ static void
 give(AssignmentPlan *plan, int slot, PlanPlace *place, int node)
 {
 	if (place->node != -1)
-		plan->nodes[place->node].load--;
-	plan->nodes[node].load++;
+		remove_slot(&plan->nodes[place->node], slot);
+	add_slot(&plan->nodes[node], slot);
 	*place = (PlanPlace) {.node = node, .given = true};
 	plan->changed[slot] = true;
 }
@@ -153,11 +196,13 @@ fill_free_places(AssignmentPlan *plan)
 static bool
 move_slot(AssignmentPlan *plan, int from, int to, bool move)
 {
+	const PlanNode *node = &plan->nodes[from];
 	PlanPlace  *found = NULL;
 	int			found_slot = 0;
 
-	for (int slot = 0; slot < plan->slot_count; slot++)
+	for (int number = 0; number < node->load; number++)
 	{
+		int			slot = node->slots[number];
 		PlanPlace  *places = places_of(plan, slot);
 
 		if (plan->fixed[slot] || has_slot(plan, slot, to))

@@ -13,6 +13,8 @@ typedef struct PlanNode
 	int64		node_id;
 	bool		receives;		/* false: keeps what it has and is given nothing */
 	int			load;			/* places that it has */
+	int		   *slots;			/* as many, in their order */
+	int			room;			/* in slots */
 } PlanNode;
 
 /* A place of a slot: a slot has as many as it should have nodes. */
