@@ -29,16 +29,22 @@ CREATE FUNCTION amoro_meta.reset_task(process_id bigint, task_id integer, attemp
 	SET lock_timeout = '100ms'
 	AS $$
 BEGIN
-	PERFORM amoro_meta.return_task(process_id, task_id, attempt, false);
-	RETURN true;
+	PERFORM FROM amoro_meta.process p WHERE p.process_id = reset_task.process_id FOR NO KEY UPDATE;
+	PERFORM FROM amoro_meta.task t WHERE t.process_id = reset_task.process_id AND t.task_id = reset_task.task_id FOR NO KEY UPDATE SKIP LOCKED;
+	IF FOUND THEN
+		PERFORM amoro_meta.return_task(process_id, task_id, attempt, false);
+	END IF;
+	-- else its thread is just reporting on it
+	RETURN FOUND;
 EXCEPTION WHEN OTHERS THEN
 	RAISE LOG 'task % of process % could not be reset: %: %', task_id, process_id, SQLSTATE, SQLERRM;
 	PERFORM amoro_meta.count_row_error('reset_tasks', SQLSTATE, SQLERRM);
-	RETURN false;
+	RETURN CASE WHEN SQLSTATE <> '55P03' THEN false END;
 END;
 $$;
 COMMENT ON FUNCTION amoro_meta.reset_task(bigint, integer, integer) IS
-	'return_task for a sweep: does not wait long, and an error is logged; false then';
+	'return_task for a sweep: does not wait long, and an error is logged; false then, and null where somebody else has the process locked: there may be '
+	'a thousand tasks of it, so the others are not tried';
 REVOKE ALL ON FUNCTION amoro_meta.reset_task(bigint, integer, integer) FROM PUBLIC;
 
 CREATE FUNCTION amoro_meta.remove_optimizer(optimizer amoro_meta.optimizer) RETURNS void
@@ -46,14 +52,26 @@ CREATE FUNCTION amoro_meta.remove_optimizer(optimizer amoro_meta.optimizer) RETU
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
-	done boolean;
+	held record;
+	locked_process bigint;
+	was_reset boolean;
+	done boolean := true;
 BEGIN
 	-- first of all the token is good for nothing more: what is reset is not reported on by this optimizer any more
 	UPDATE amoro_meta.optimizer o SET expired_at = clock_timestamp()
 		WHERE o.optimizer_id = optimizer.optimizer_id AND o.expired_at IS NULL;
-	SELECT bool_and(amoro_meta.reset_task(h.process_id, h.task_id, h.attempt)) INTO done
-		FROM amoro_meta.held_tasks(optimizer.optimizer_id, optimizer.thread_count) h WHERE h.state <> 'CANCELED';
-	IF coalesce(done, true) THEN
+	FOR held IN
+		SELECT h.process_id, h.task_id, h.attempt FROM amoro_meta.held_tasks(optimizer.optimizer_id, optimizer.thread_count) h
+		WHERE h.state <> 'CANCELED' ORDER BY h.process_id, h.task_id
+	LOOP
+		CONTINUE WHEN held.process_id = locked_process;
+		was_reset := amoro_meta.reset_task(held.process_id, held.task_id, held.attempt);
+		IF was_reset IS NULL THEN
+			locked_process := held.process_id;
+		END IF;
+		done := done AND coalesce(was_reset, false);
+	END LOOP;
+	IF done THEN
 		DELETE FROM amoro_meta.optimizer o WHERE o.optimizer_id = optimizer.optimizer_id;
 	END IF;
 END;
@@ -197,6 +215,8 @@ DECLARE
 	ack_timeout interval := amoro_meta.duration_setting('task_ack_timeout');
 	execute_timeout interval := amoro_meta.duration_setting('task_execute_timeout');
 	target record;
+	locked_process bigint;
+	was_reset boolean;
 	reset bigint := 0;
 BEGIN
 	PERFORM amoro_meta.timeline_id();
@@ -210,8 +230,13 @@ BEGIN
 	LOOP
 		IF target.is_ahead THEN
 			PERFORM amoro_meta.redate_task(target.process_id, target.task_id, target.attempt);
-		ELSIF amoro_meta.reset_task(target.process_id, target.task_id, target.attempt) THEN
-			reset := reset + 1;
+		ELSIF target.process_id IS DISTINCT FROM locked_process THEN
+			was_reset := amoro_meta.reset_task(target.process_id, target.task_id, target.attempt);
+			IF was_reset THEN
+				reset := reset + 1;
+			ELSIF was_reset IS NULL THEN
+				locked_process := target.process_id;
+			END IF;
 		END IF;
 	END LOOP;
 	RETURN reset;
