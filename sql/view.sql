@@ -182,6 +182,14 @@ SELECT rows FROM amoro_meta.show_tables('lake', 'd');
 SELECT rows FROM amoro_meta.describe_table('lake', 'd', 'v');
 SELECT object_name, state FROM metadata_snapshot('table') ORDER BY 1;
 SELECT document::jsonb #- '{tables,0,version}' #- '{tables,1,version}' FROM metadata_listing('table', 'lake', 'd');
+-- a table with thousands of views: to mark them takes about as long as to change them
+INSERT INTO amoro_meta.table_metadata (table_id, database_id, table_name, state, definition, version, relation_kind, base_id)
+	SELECT amoro_meta.next_id(), t.database_id, 'many' || n, 'normal', '{"columns": [{"name": "a", "column_id": 1}]}', 1, 'view', t.table_id
+	FROM amoro_meta.table_metadata t, generate_series(1, 6000) n WHERE t.relation_kind = 'table';
+ANALYZE amoro_meta.table_metadata;
+CALL pg_temp.run($$alter_table('lake', 'd', 't', '[{"op": "set_ttl", "ttl": 123}]')$$);
+SELECT count(*) FROM views WHERE version = (SELECT version FROM amoro_meta.metadata_version) AND view_name LIKE 'many%';
+SELECT (times->'submitted'->0)::numeric < 6 * (times->'pre_alter'->0)::numeric + 2 FROM amoro_meta.procedure ORDER BY procedure_id DESC LIMIT 1;
 CALL pg_temp.run($$drop_database('lake', 'd', cascade => true)$$);
 -- nothing is left
 SELECT (SELECT count(*) FROM amoro_meta.table_metadata), (SELECT count(*) FROM amoro_meta.procedure_claim);

@@ -64,12 +64,14 @@ views_mark(const Procedure *procedure, int64 base_id, int64 except_id, const cha
 		CHECK_FOR_INTERRUPTS();
 		if (!table_row_read(ids[i], &view))
 			continue;
+		/* the claim is looked up by the hash as well, as its index has it: there are as many as views */
 		name[1] = sql_text(view.catalog_name);
 		name[2] = sql_text(view.database_name);
 		name[3] = sql_text(view.table_name);
 		if (strcmp(view.state, "normal") != 0 || strcmp(view.database_state, "normal") != 0 ||
 			procedure_sql("SELECT FROM amoro_meta.procedure_claim WHERE procedure_id = $1 AND object_kind = 'table'"
-						  " AND catalog_name = $2 AND database_name = $3 AND object_name = $4",
+						  " AND catalog_name = $2 AND database_name = $3 AND object_name = $4"
+						  " AND hashtextextended(object_name, 0) = hashtextextended($4, 0)",
 						  SPI_OK_SELECT, lengthof(name), name) == 0)
 			table_row_raise_in_transition(&view);
 		table_row_mark(procedure, view.table_id, state);
