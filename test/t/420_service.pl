@@ -186,6 +186,19 @@ my $c = AmoroNode->start(name => 'c', conninfo => $server->connstr('postgres'),
 poll('the hook has the name as it is', sub { grep { join(' ', @$_[ 4 .. $#$_ ]) eq $strange } record() });
 pass('a service may have any name');
 
+# a gain hook that ends well has left something behind: the ends of what that starts are noted for as long as the service is led
+my $leaver = script('leaver', <<'PERL');
+exit 0 if fork;
+for (1 .. 20) { if (fork == 0) { fork; exit 0 } wait }
+note('left');
+sleep 3600;
+PERL
+my $d = AmoroNode->start(name => 'd', conninfo => $server->connstr('postgres'), options => [ '--service', 't', '--on-gain', $leaver, @log_options ]);
+poll('the service has started something', sub { grep { $_->[0] eq 'left' } record() });
+my ($undertaker) = qx(ps -o pid= --ppid @{[$d->pid]}) =~ /(\d+)/;
+poll('nobody is left dead but the hook itself', sub { 2 > grep { /^Z/ } qx(ps -o stat= --ppid $undertaker) });
+is($d->stop, 0, 'the node stops');
+
 # whoever ends the keeper ends the leader
 my ($keeper) = split /\n/, qx(ps -o pid= --ppid @{[$c->pid]});
 my ($hook) = map { $_->[3] } grep { $_->[0] eq 'gain' && $_->[4] =~ /^\$/ } record();

@@ -148,15 +148,47 @@ go_on_stopping(Keeper *keeper)
 	keeper->stopping = false;
 }
 
-/* Processes whose parents have ended are ours (PR_SET_CHILD_SUBREAPER); the leaders of the groups are kept. */
+static bool
+is_leader(const Keeper *keeper, pid_t process)
+{
+	return process == keeper->gain || process == keeper->loss;
+}
+
+/* All that have ended but the leaders, one by one. */
+static void
+reap_around_leaders(const Keeper *keeper)
+{
+	FILE	   *children = fopen("/proc/thread-self/children", "re");
+	pid_t		child;
+
+	if (children == NULL)
+		return;
+	while (fscanf(children, "%d", &child) == 1)
+	{
+		if (!is_leader(keeper, child))
+			waitpid(child, NULL, WNOHANG);
+	}
+	fclose(children);
+}
+
+/*
+ * Processes whose parents have ended are ours (PR_SET_CHILD_SUBREAPER); the leaders of the groups are kept. One that has
+ * ended is told of again and again, and hides all that end after it.
+ */
 static void
 reap_orphans(const Keeper *keeper)
 {
 	siginfo_t	ended = {0};
 
-	while (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid != 0 &&
-		   ended.si_pid != keeper->gain && ended.si_pid != keeper->loss)
+	while (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid != 0)
+	{
+		if (is_leader(keeper, ended.si_pid))
+		{
+			reap_around_leaders(keeper);
+			return;
+		}
 		waitpid(ended.si_pid, NULL, 0);
+	}
 }
 
 /* A gain hook that ends well has started something elsewhere; one that does not could not lead. */
