@@ -236,4 +236,13 @@ SELECT count(*) AS cancelled FROM touch_optimizer(:'token');
 SELECT touched_at BETWEEN clock_timestamp() - interval '1 min' AND clock_timestamp() AS by_this_clock FROM optimizers;
 SELECT expire_optimizers(), reset_tasks();
 
+-- a share of more threads than an integer counts
+SELECT create_optimizer_group('crowd', properties => '{"break-quota-limit-enabled": "false"}');
+INSERT INTO amoro_meta.optimizer (optimizer_id, token, group_name, thread_count, memory_mb, properties, registered_by, registered_at, touched_at)
+	SELECT amoro_meta.next_id(), gen_random_uuid(), 'crowd', 65536, 0, '{}', current_user::regrole, clock_timestamp(), clock_timestamp()
+	FROM generate_series(1, 33000);
+SELECT create_catalog('crowded', properties => '{"table.self-optimizing.group": "crowd"}') > 0 AS created;
+SELECT start_process('crowded', 'sales', 'orders', 'MINOR', '[{}]', quota => 1) > 0 AS started;
+SELECT t.task_id FROM (SELECT o.token FROM amoro_meta.optimizer o WHERE o.group_name = 'crowd' LIMIT 1) o, LATERAL poll_task(o.token, 0) t;
+
 DROP EXTENSION amoro_meta;
