@@ -253,6 +253,27 @@ SELECT submitted_by FROM procedure_status(:id);
 SELECT create_catalog('mine');
 SELECT auth_config FROM amoro_meta.catalog;
 RESET ROLE;
+-- the drop of a database does not walk over the tables of the others
+CREATE PROCEDURE pg_temp.add_tables(name text, count integer) LANGUAGE sql AS $$
+	INSERT INTO amoro_meta.table_metadata (table_id, database_id, table_name, state, definition, version)
+		SELECT amoro_meta.next_id(), database_id, 'many' || n, 'normal', '{"columns": []}', 1
+		FROM amoro_meta.database, generate_series(1, count) n WHERE database_name = name
+	$$;
+CALL pg_temp.add_tables('db', 40000);
+CALL pg_temp.run($$create_database('lake', 'small')$$);
+CALL pg_temp.add_tables('small', 3000);
+ANALYZE amoro_meta.table_metadata;
+CALL pg_temp.run($$drop_database('lake', 'small', cascade => true)$$);
+DO $$
+BEGIN
+	-- until the coordinator has reported what it did
+	WHILE (SELECT n_tup_del < 3000 FROM pg_stat_user_tables WHERE relid = 'amoro_meta.table_metadata'::regclass) LOOP
+		PERFORM pg_sleep(0.01), pg_stat_clear_snapshot();
+	END LOOP;
+END;
+$$;
+SELECT idx_tup_read < 40000 FROM pg_stat_user_indexes WHERE indexrelid = 'amoro_meta.table_metadata_pkey'::regclass;
+DELETE FROM amoro_meta.table_metadata WHERE table_name LIKE 'many%';
 -- names of a temporary schema do not catch what definer functions look for
 CREATE TEMPORARY TABLE procedure_claim (object_kind text);
 CREATE TEMPORARY TABLE pg_class (relname name);

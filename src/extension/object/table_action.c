@@ -213,14 +213,14 @@ table_drop_some(const Procedure *procedure, int limit, ChangeList *changes)
 	SqlArgument arguments[] = {sql_bigint(procedure->object_id), sql_integer(limit)};
 	int			count;
 
-	/* the runtimes first, which have locks to wait for */
-	procedure_sql("SELECT amoro_meta.remove_table_runtimes(ARRAY"
+	/* the runtimes first, which have locks to wait for; by name, as an index has them: there are tables of other databases */
+	procedure_sql("SELECT amoro_meta.remove_table_runtimes(ARRAY(SELECT n.table_id FROM"
 				  " (SELECT table_id FROM amoro_meta.table_metadata WHERE database_id = $1"
-				  "  ORDER BY table_id LIMIT $2), 'the table was dropped')",
+				  "  ORDER BY table_name LIMIT $2) n ORDER BY n.table_id), 'the table was dropped')",
 				  SPI_OK_SELECT, lengthof(arguments), arguments);
 	count = (int) procedure_sql("DELETE FROM amoro_meta.table_metadata WHERE table_id IN"
 								" (SELECT table_id FROM amoro_meta.table_metadata WHERE database_id = $1"
-								"  ORDER BY table_id LIMIT $2)"
+								"  ORDER BY table_name LIMIT $2)"
 								" RETURNING table_id, table_name,"
 								" CASE relation_kind WHEN 'table' THEN"
 								" jsonb_build_object('purge', false, 'location', definition->'location') END, relation_kind",
