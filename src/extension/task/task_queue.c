@@ -55,11 +55,14 @@ count_group_threads(const char *group_name)
 static int32
 quota_limit(Search *search, const Candidate *candidate)
 {
+	double		share;
+
 	if (candidate->quota > 1)
 		return (int32) Min(floor(candidate->quota), SEATS_UNLIMITED - 1);
 	if (search->group_threads < 0)
 		search->group_threads = count_group_threads(search->claimant->optimizer.group_name);
-	return (int32) Min(ceil(candidate->quota * search->group_threads), SEATS_UNLIMITED - 1);
+	share = ceil(candidate->quota * search->group_threads);
+	return (int32) Min(share, SEATS_UNLIMITED - 1);
 }
 
 /* Tries one process; NULL when it has no task for this thread. */
