@@ -188,13 +188,17 @@ pass('a service may have any name');
 
 # a gain hook that ends well has left something behind: the ends of what that starts are noted for as long as the service is led
 my $leaver = script('leaver', <<'PERL');
+my $keeper = getppid;
 exit 0 if fork;
+sub is_null { return (readlink("/proc/$_[0]/fd/$_[1]") // '') eq '/dev/null' }
+note('spare') if grep { is_null($$, $_) && !is_null($keeper, $_) } 3 .. 63;
 for (1 .. 20) { if (fork == 0) { fork; exit 0 } wait }
 note('left');
 sleep 3600;
 PERL
 my $d = AmoroNode->start(name => 'd', conninfo => $server->connstr('postgres'), options => [ '--service', 't', '--on-gain', $leaver, @log_options ]);
 poll('the service has started something', sub { grep { $_->[0] eq 'left' } record() });
+is(scalar(grep { $_->[0] eq 'spare' } record()), 0, 'a hook has its input once');
 my ($undertaker) = qx(ps -o pid= --ppid @{[$d->pid]}) =~ /(\d+)/;
 poll('nobody is left dead but the hook itself', sub { 2 > grep { /^Z/ } qx(ps -o stat= --ppid $undertaker) });
 is($d->stop, 0, 'the node stops');

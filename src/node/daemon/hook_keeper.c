@@ -73,8 +73,11 @@ become_hook(const Keeper *keeper, const char *command)
 	snprintf(token, sizeof(token), "%lld", (long long) keeper->token);
 	setenv("AMORO_SERVICE", keeper->service, 1);
 	setenv("AMORO_TOKEN", token, 1);
-	if (null >= 0)
+	if (null > STDIN_FILENO)
+	{
 		dup2(null, STDIN_FILENO);
+		close(null);
+	}
 	for (int i = 1; i < NSIG; i++)
 		signal(i, SIG_DFL);
 	sigemptyset(&none);
