@@ -175,6 +175,18 @@ CALL pg_temp.refresh_until($$(SELECT count(*) FILTER (WHERE group_name = 'g1') =
 SELECT drop_catalog('far');
 SELECT count(*) FROM table_runtimes WHERE catalog_name = 'far';
 
+-- the coordinator does so by itself
+SELECT amoro_stat_reset();
+SELECT alter_catalog('lake', '{"table.many": "y"}');
+DO $$
+BEGIN
+	WHILE (SELECT rows = 0 FROM amoro_stat_sweep WHERE sweep_name = 'refresh_table_runtimes') LOOP
+		PERFORM pg_sleep(0.01);
+	END LOOP;
+END;
+$$;
+SELECT runs > 0, rows > 0, last_duration_us > 0, last_run_at <= clock_timestamp() FROM amoro_stat_sweep WHERE sweep_name = 'refresh_table_runtimes';
+
 -- a database with its tables
 SELECT drop_database('lake', 'd', cascade => true) AS id \gset
 SELECT wait_for_procedure(:id);
@@ -183,6 +195,5 @@ SELECT drop_catalog('lake'), drop_optimizer_group('default'), drop_optimizer_gro
 
 -- sweeps, as the coordinator runs them
 SELECT sweep_name, interval_ms, errors, last_error FROM amoro_stat_sweep WHERE sweep_name = 'refresh_table_runtimes';
-SELECT runs > 0, rows > 0, last_duration_us > 0, last_run_at <= clock_timestamp() FROM amoro_stat_sweep WHERE sweep_name = 'refresh_table_runtimes';
 SELECT pg_temp.attempt($$SELECT amoro_meta.request_sweep('nope')$$), amoro_meta.request_sweep(NULL) IS NULL;
 DROP EXTENSION amoro_meta;

@@ -186,6 +186,17 @@ my $c = AmoroNode->start(name => 'c', conninfo => $server->connstr('postgres'),
 poll('the hook has the name as it is', sub { grep { join(' ', @$_[ 4 .. $#$_ ]) eq $strange } record() });
 pass('a service may have any name');
 
+# State and parent of a process, by /proc; nothing when there is none.
+sub stat_of
+{
+	my ($pid) = @_;
+	open my $file, '<', "/proc/$pid/stat" or return;
+	return (readline($file) // '') =~ /^\d+ \(.*\) (\S) (\d+)/s;
+}
+
+sub state_of { return (stat_of($_[0]))[0] // '' }
+sub children_of { my ($parent) = @_; return grep { ((stat_of($_))[1] // 0) == $parent } map { m{(\d+)$} } glob '/proc/[0-9]*' }
+
 # a gain hook that ends well has left something behind: the ends of what that starts are noted for as long as the service is led
 my $leaver = script('leaver', <<'PERL');
 my $keeper = getppid;
@@ -199,12 +210,12 @@ PERL
 my $d = AmoroNode->start(name => 'd', conninfo => $server->connstr('postgres'), options => [ '--service', 't', '--on-gain', $leaver, @log_options ]);
 poll('the service has started something', sub { grep { $_->[0] eq 'left' } record() });
 is(scalar(grep { $_->[0] eq 'spare' } record()), 0, 'a hook has its input once');
-my ($undertaker) = qx(ps -o pid= --ppid @{[$d->pid]}) =~ /(\d+)/;
-poll('nobody is left dead but the hook itself', sub { 2 > grep { /^Z/ } qx(ps -o stat= --ppid $undertaker) });
+my ($undertaker) = children_of($d->pid);
+poll('nobody is left dead but the hook itself', sub { 2 > grep { state_of($_) eq 'Z' } children_of($undertaker) });
 is($d->stop, 0, 'the node stops');
 
 # whoever ends the keeper ends the leader
-my ($keeper) = split /\n/, qx(ps -o pid= --ppid @{[$c->pid]});
+my ($keeper) = children_of($c->pid);
 my ($hook) = map { $_->[3] } grep { $_->[0] eq 'gain' && $_->[4] =~ /^\$/ } record();
 ok($keeper > 0 && kill('KILL', $keeper), 'the keeper of the hooks is killed');
 is($c->wait_for_exit, 1, 'the node ends with the code for what should not happen');
