@@ -8,9 +8,8 @@
 #include <string.h>
 
 #include "campaign.h"
+#include "key.h"
 #include "server_transport.h"
-
-#define SERVICE_NAME_LIMIT 1020	/* 255 characters */
 
 void
 campaigns_notice(AmoroNode *node, const char *service)
@@ -84,7 +83,7 @@ amoro_leadership_open(AmoroNode *node, const AmoroLeadershipOptions *options, Am
 	*result = NULL;
 	snprintf(error, error_size, "a service has a name of 1 to 255 characters, and a margin of 0 to 86400000 ms");
 	if (options->service == NULL || options->service[0] == '\0' || options->stop_margin_ms < 0 ||
-		options->stop_margin_ms > 86400000 || strnlen(options->service, SERVICE_NAME_LIMIT + 1) > SERVICE_NAME_LIMIT)
+		options->stop_margin_ms > 86400000 || strnlen(options->service, KEY_PART_LIMIT + 1) > KEY_PART_LIMIT)
 		return AMORO_INVALID_ARGUMENT;
 	snprintf(error, error_size, "out of memory or threads");
 	campaign = calloc(1, sizeof(AmoroLeadership));

@@ -12,12 +12,12 @@
 
 #include "campaign.h"
 #include "heartbeat.h"
+#include "key.h"
 #include "server_transport.h"
 
 #define DEFAULT_CONNECTIONS 4
 #define DEFAULT_LOAD_TIMEOUT_MS 5000
 #define LONGEST_LOAD_TIMEOUT_MS 600000
-#define NODE_NAME_LIMIT 1020	/* 255 characters */
 
 void
 node_log(AmoroNode *node, int level, const char *format,...)
@@ -118,7 +118,7 @@ amoro_node_close(AmoroNode *node)
 static bool
 is_name(const char *text)
 {
-	return text != NULL && text[0] != '\0' && strnlen(text, NODE_NAME_LIMIT + 1) <= NODE_NAME_LIMIT;
+	return text != NULL && text[0] != '\0' && strnlen(text, KEY_PART_LIMIT + 1) <= KEY_PART_LIMIT;
 }
 
 static const char *
